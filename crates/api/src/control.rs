@@ -1,0 +1,402 @@
+//! Wire types of the Control API. Names and shapes follow `control-api.md`; what it lacks is ours.
+
+use std::collections::BTreeMap;
+
+use model::runner::{RunnerReport, RunnerSettings};
+use model::spec::{Limits, StepSpec};
+use model::{
+    AccountId, AppId, CredentialId, ExecutionId, InstallId, JobError, JobGroup, JobId, JobState, JobType, LogStreamId,
+    OrgId, Role, RunnerId, StepResult, Timestamp, TokenId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+macro_rules! wire {
+    ($($(#[$meta:meta])* pub struct $name:ident { $($(#[$fmeta:meta])* pub $field:ident : $ty:ty,)* })*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        pub struct $name { $($(#[$fmeta])* pub $field: $ty,)* }
+    )*};
+}
+pub(crate) use wire;
+
+wire! {
+    /// Who asks.
+    pub struct Account {
+        pub id: AccountId,
+        pub email: String,
+        /// Always `service` or `auth`.
+        pub account_type: String,
+        pub org_ids: Vec<OrgId>,
+        /// Org id to `all` or `read`.
+        pub permissions: BTreeMap<String, String>,
+        pub created_at: Timestamp,
+    }
+
+    pub struct CliConfig {
+        pub root_domain: String,
+        pub dashboard_url: String,
+        pub nuon_auth_enabled: bool,
+    }
+
+    pub struct Version {
+        pub version: String,
+        pub git_ref: String,
+        /// Protocols of the Runner API that this server speaks, oldest and newest.
+        pub protocol_min: u32,
+        pub protocol_max: u32,
+    }
+
+    pub struct Org {
+        pub id: OrgId,
+        pub name: String,
+        pub status: String,
+        pub status_description: String,
+        pub sandbox_mode: bool,
+        pub created_by_id: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        /// The org's build runner.
+        pub build_runner_id: RunnerId,
+    }
+
+    pub struct CreateOrg {
+        pub name: String,
+        #[serde(default)]
+        pub use_sandbox_mode: bool,
+    }
+
+    pub struct Token {
+        pub id: TokenId,
+        pub name: String,
+        pub role: Role,
+        /// First characters of the token, to recognise it by.
+        pub hint: String,
+        pub created_by_id: AccountId,
+        pub created_at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub expires_at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub revoked_at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_used_at: Option<Timestamp>,
+        /// The token itself: only in the answer that creates it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub token: Option<String>,
+    }
+
+    pub struct CreateToken {
+        pub name: String,
+        pub role: Role,
+        /// Never when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub expires_in_s: Option<u64>,
+    }
+
+    pub struct App {
+        pub id: AppId,
+        pub org_id: OrgId,
+        pub name: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub display_name: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub description: String,
+        pub status: String,
+        pub status_description: String,
+        pub created_by_id: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+
+    pub struct CreateApp {
+        pub name: String,
+        #[serde(default)]
+        pub display_name: String,
+        #[serde(default)]
+        pub description: String,
+    }
+
+    pub struct Region {
+        pub region: String,
+    }
+
+    pub struct Location {
+        pub location: String,
+    }
+
+    pub struct Project {
+        pub project_id: String,
+        pub region: String,
+    }
+
+    pub struct Install {
+        pub id: InstallId,
+        pub org_id: OrgId,
+        pub app_id: AppId,
+        pub name: String,
+        pub runner_id: RunnerId,
+        /// `pending`, `active`, `offline` or `disabled`.
+        pub runner_status: String,
+        pub sandbox_status: String,
+        pub composite_component_status: String,
+        /// `aws`, `azure`, `gcp` or `local`.
+        pub cloud_platform: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub aws_account: Option<Region>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub azure_account: Option<Location>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub gcp_account: Option<Project>,
+        pub created_by_id: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+
+    /// Names no cloud: the install is local.
+    pub struct CreateInstall {
+        pub name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub aws_account: Option<Region>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub azure_account: Option<Location>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub gcp_account: Option<Project>,
+    }
+
+    pub struct Runner {
+        pub id: RunnerId,
+        pub org_id: OrgId,
+        pub name: String,
+        /// `build` or `install`.
+        pub kind: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub install_id: Option<InstallId>,
+        /// `pending`, `active`, `offline` or `disabled`.
+        pub status: String,
+        pub status_description: String,
+        /// Raised each time a new runner process joins without an earlier key.
+        pub generation: u64,
+        /// Draining by request of an operator.
+        pub draining: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_seen_at: Option<Timestamp>,
+        pub settings: RunnerSettings,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub report: Option<RunnerReport>,
+        /// Outputs of the last health check that finished.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub health: Option<Health>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+
+    pub struct Health {
+        pub checked_at: Timestamp,
+        #[cfg_attr(feature = "schema", schema(value_type = Object))]
+        pub outputs: Map<String, Value>,
+    }
+
+    /// Fields that are absent stay as they are.
+    pub struct UpdateRunnerSettings {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schema(value_type = Option<BTreeMap<String, u32>>))]
+        pub groups: Option<BTreeMap<JobGroup, u32>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub disk_floor_bytes: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub execution_disk_bytes: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub spool_bytes: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub drain_s: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub health_check_s: Option<u64>,
+    }
+
+    /// How to bring a runner up. The credential is shown once.
+    pub struct JoinCommand {
+        pub credential_id: CredentialId,
+        pub runner_id: RunnerId,
+        pub runner_url: String,
+        pub credential: String,
+        pub trust_keys: Vec<String>,
+        /// The whole command line.
+        pub command: String,
+    }
+
+    /// An action that carries its steps in the request; it needs no app config.
+    pub struct CreateActionRun {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub name: Option<String>,
+        pub steps: Vec<StepSpec>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub run_env_vars: BTreeMap<String, String>,
+        /// 1 to 3600 seconds; 300 when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub timeout_s: Option<u64>,
+        /// Values that are masked in the log.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub secrets: Vec<String>,
+        #[serde(default)]
+        pub limits: Limits,
+        /// Jobs that name the same target never run at the same time on an install.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub target: Option<String>,
+        /// Higher goes first.
+        #[serde(default)]
+        pub priority: i64,
+    }
+
+    /// A job that does nothing, or a health check, for a runner.
+    pub struct CreateRunnerJob {
+        #[serde(rename = "type")]
+        pub job_type: JobType,
+        #[serde(default)]
+        pub sleep_ms: u64,
+        #[serde(default)]
+        pub priority: i64,
+    }
+
+    pub struct Job {
+        pub id: JobId,
+        pub org_id: OrgId,
+        pub runner_id: RunnerId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub install_id: Option<InstallId>,
+        pub owner_id: String,
+        pub owner_type: String,
+        #[serde(rename = "type")]
+        pub job_type: JobType,
+        pub group: JobGroup,
+        pub operation: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub name: Option<String>,
+        pub status: JobState,
+        /// A sentence: the error of a failed job, the reason of an unknown one, why a queued one waits.
+        pub status_description: String,
+        /// Only while it waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub waiting_reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub target: Option<String>,
+        pub priority: i64,
+        pub log_stream_id: LogStreamId,
+        pub execution_count: u64,
+        pub max_executions: u64,
+        /// Nanoseconds.
+        pub execution_timeout: i64,
+        pub queue_timeout: i64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub execution_time: Option<i64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub cancel_requested_at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub error: Option<JobError>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub steps: Vec<StepResult>,
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        #[cfg_attr(feature = "schema", schema(value_type = Object))]
+        pub outputs: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub executions: Vec<Execution>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub final_runner_job_execution_id: Option<ExecutionId>,
+        pub created_by_id: String,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub started_at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub finished_at: Option<Timestamp>,
+    }
+
+    pub struct Execution {
+        pub id: ExecutionId,
+        pub runner_job_id: JobId,
+        pub epoch: u64,
+        pub generation: u64,
+        /// `pending`, `in-progress`, `unknown`, or how it ended.
+        pub status: String,
+        pub status_description: String,
+        pub created_at: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub started_at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub finished_at: Option<Timestamp>,
+    }
+
+    /// How an unknown job ended, as someone saw by looking.
+    pub struct SettleJob {
+        /// `finished`, `failed` or `cancelled`.
+        pub outcome: model::Outcome,
+        #[serde(default)]
+        pub note: String,
+    }
+
+    pub struct LogStream {
+        pub id: LogStreamId,
+        pub org_id: OrgId,
+        pub owner_id: String,
+        pub owner_type: String,
+        /// More may come.
+        pub open: bool,
+        pub created_at: Timestamp,
+    }
+
+    /// One line (or the piece of a line that lay in one chunk).
+    pub struct LogRecord {
+        pub id: String,
+        pub timestamp: String,
+        /// Nanoseconds; the cursor of this record.
+        pub cursor: String,
+        pub severity_text: String,
+        pub severity_number: i64,
+        pub service_name: String,
+        pub body: String,
+        pub log_stream_id: LogStreamId,
+        pub runner_job_id: JobId,
+        pub runner_job_execution_id: ExecutionId,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub runner_job_execution_step: String,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub log_attributes: BTreeMap<String, String>,
+    }
+
+    /// One chunk of a live tail. `text` is lossy UTF-8; the raw endpoint has the bytes.
+    pub struct LogChunk {
+        /// Position in the stream: the SSE id, and what `after` takes.
+        pub position: String,
+        pub execution_id: ExecutionId,
+        pub seq: u64,
+        pub time: Timestamp,
+        /// `stdout`, `stderr` or `system`.
+        pub pipe: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub step: Option<String>,
+        pub text: String,
+        /// So many bytes are missing here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub gap_bytes: Option<u64>,
+    }
+
+    /// Something that happened in an org.
+    pub struct Event {
+        /// What `Last-Event-ID` takes.
+        pub id: String,
+        pub time: Timestamp,
+        /// For example `job.state`, `runner.joined`, `install.created`.
+        pub kind: String,
+        pub subject_type: String,
+        pub subject_id: String,
+        pub actor: String,
+        #[cfg_attr(feature = "schema", schema(value_type = Object))]
+        pub data: Value,
+    }
+
+    /// A source archive that lies ready for a step to name it.
+    pub struct Archive {
+        pub digest: model::Digest,
+        pub size_bytes: u64,
+    }
+}

@@ -1,0 +1,92 @@
+//! Errors on the wire: a stable code, a sentence, and a hint. Each code has a page in `docs/errors`.
+
+use serde::{Deserialize, Serialize};
+
+/// The body of every error answer. `error`, `description` and `user_error` are what existing clients read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ErrorBody {
+    pub error: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub user_error: bool,
+    #[serde(default)]
+    pub code: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    #[serde(default)]
+    pub request_id: String,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal, $status:literal;)*) => {
+        /// Stable error codes, each with its HTTP status.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorCode { $($(#[$doc])* $variant,)* }
+
+        impl ErrorCode {
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$variant => $status,)* }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|c| c.as_str() == text)
+            }
+        }
+    };
+}
+
+codes! {
+    /// The request can't be read or breaks a rule; the description says which.
+    InvalidRequest = "invalid_request", 400;
+    /// The body is larger than this route takes.
+    TooLarge = "too_large", 413;
+    /// No token, or one that is unknown, expired or revoked.
+    Unauthenticated = "unauthenticated", 401;
+    /// The token is good, and its role does not allow this.
+    Forbidden = "forbidden", 403;
+    /// The org is unknown to this account.
+    UnknownOrg = "unknown_org", 403;
+    /// The request needs to say which org it is about.
+    OrgMissing = "org_missing", 400;
+    /// There is no such thing, or it belongs to someone else.
+    NotFound = "not_found", 404;
+    /// The name is taken.
+    NameTaken = "name_taken", 409;
+    /// The thing is not in a state that allows this.
+    Conflict = "conflict", 409;
+    /// The same idempotency key came with another request.
+    IdempotencyMismatch = "idempotency_mismatch", 409;
+    /// The execution's epoch is not the current one: stop what it does.
+    LeaseLost = "lease_lost", 409;
+    /// A newer session has taken this runner's place.
+    SessionFenced = "session_fenced", 409;
+    /// Log chunks arrived out of order; the answer says which is next.
+    LogOutOfOrder = "log_out_of_order", 409;
+    /// The join credential is unknown or revoked.
+    CredentialRefused = "credential_refused", 401;
+    /// The signature of a runner's request is missing or wrong.
+    BadSignature = "bad_signature", 401;
+    /// The runner's clock is too far from the server's.
+    ClockSkew = "clock_skew", 401;
+    /// The runner speaks a protocol that this server does not.
+    ProtocolUnsupported = "protocol_unsupported", 400;
+    /// The server is shutting down or its database can't be reached; try again.
+    Unavailable = "unavailable", 503;
+    /// Something broke on the server; the request id finds it in the server's log.
+    Internal = "internal", 500;
+}
+
+impl ErrorCode {
+    /// Whether the same request may succeed later.
+    pub const fn is_transient(self) -> bool {
+        matches!(self, Self::Unavailable | Self::Internal)
+    }
+}

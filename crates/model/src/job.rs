@@ -1,0 +1,297 @@
+//! Jobs: their types and groups, and the state machine that every job goes through.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Outcome;
+
+/// A group has its own slots on a runner, so that a long deploy never holds up a health check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum JobGroup {
+    HealthChecks,
+    Sync,
+    Build,
+    Deploy,
+    Sandbox,
+    Operations,
+    Actions,
+}
+
+impl JobGroup {
+    pub const ALL: [Self; 7] =
+        [Self::HealthChecks, Self::Sync, Self::Build, Self::Deploy, Self::Sandbox, Self::Operations, Self::Actions];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::HealthChecks => "health-checks",
+            Self::Sync => "sync",
+            Self::Build => "build",
+            Self::Deploy => "deploy",
+            Self::Sandbox => "sandbox",
+            Self::Operations => "operations",
+            Self::Actions => "actions",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|g| g.as_str() == text)
+    }
+}
+
+impl fmt::Display for JobGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum JobType {
+    Noop,
+    HealthCheck,
+    ActionsWorkflow,
+}
+
+impl JobType {
+    pub const ALL: [Self; 3] = [Self::Noop, Self::HealthCheck, Self::ActionsWorkflow];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Noop => "noop",
+            Self::HealthCheck => "health-check",
+            Self::ActionsWorkflow => "actions-workflow",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|t| t.as_str() == text)
+    }
+
+    pub const fn group(self) -> JobGroup {
+        match self {
+            Self::Noop => JobGroup::Operations,
+            Self::HealthCheck => JobGroup::HealthChecks,
+            Self::ActionsWorkflow => JobGroup::Actions,
+        }
+    }
+
+    /// The fixed table of types that change nothing: only these are tried again after an execution vanished.
+    pub const fn is_read_only(self) -> bool {
+        match self {
+            Self::Noop | Self::HealthCheck => true,
+            Self::ActionsWorkflow => false,
+        }
+    }
+}
+
+impl fmt::Display for JobType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Where a job stands. The names are those of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum JobState {
+    /// Waits for a runner; the waiting reason says for what.
+    Queued,
+    /// A runner holds it and has not started it.
+    #[serde(rename = "available")]
+    Claimed,
+    /// The server has acknowledged the start.
+    #[serde(rename = "in-progress")]
+    Running,
+    /// It was started, and nobody can say how it ended. Settled by looking, never by a blind retry.
+    Unknown,
+    Finished,
+    Failed,
+    TimedOut,
+    Cancelled,
+    NotAttempted,
+}
+
+/// What can happen to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobEvent {
+    /// A runner takes it.
+    Claim,
+    /// The claim goes back: missing from the runner's list, its lease ended, or its session was fenced.
+    HandBack,
+    /// The runner asks to start, and the server agrees.
+    Start,
+    /// The lease ended, the executor died, or the session was fenced.
+    Vanish,
+    /// The same epoch renews, and there is no newer one.
+    Revive,
+    /// A job of a read-only type is tried again.
+    Retry,
+    /// A person or a time limit ends it before it started.
+    Withdraw(Outcome),
+    /// The result record of the current epoch.
+    Result(Outcome),
+    /// A person looked and said how it ended.
+    Settle(Outcome),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a job that is {state} can't {event:?}")]
+pub struct IllegalTransition {
+    pub state: JobState,
+    pub event: JobEvent,
+}
+
+impl JobState {
+    pub const ALL: [Self; 9] = [
+        Self::Queued,
+        Self::Claimed,
+        Self::Running,
+        Self::Unknown,
+        Self::Finished,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::NotAttempted,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Claimed => "available",
+            Self::Running => "in-progress",
+            Self::Unknown => "unknown",
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed-out",
+            Self::Cancelled => "cancelled",
+            Self::NotAttempted => "not-attempted",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == text)
+    }
+
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            Self::Queued | Self::Claimed | Self::Running | Self::Unknown => false,
+            Self::Finished | Self::Failed | Self::TimedOut | Self::Cancelled | Self::NotAttempted => true,
+        }
+    }
+
+    /// The one transition function.
+    #[deny(clippy::wildcard_enum_match_arm)]
+    pub fn next(self, event: JobEvent) -> Result<Self, IllegalTransition> {
+        use JobEvent as E;
+        let illegal = Err(IllegalTransition { state: self, event });
+        match self {
+            Self::Queued => match event {
+                E::Claim => Ok(Self::Claimed),
+                E::Withdraw(outcome) => Ok(outcome.into()),
+                E::HandBack | E::Start | E::Vanish | E::Revive | E::Retry | E::Result(_) | E::Settle(_) => illegal,
+            },
+            Self::Claimed => match event {
+                E::HandBack => Ok(Self::Queued),
+                E::Start => Ok(Self::Running),
+                E::Withdraw(outcome) => Ok(outcome.into()),
+                E::Claim | E::Vanish | E::Revive | E::Retry | E::Result(_) | E::Settle(_) => illegal,
+            },
+            Self::Running => match event {
+                E::Vanish => Ok(Self::Unknown),
+                E::Result(outcome) => Ok(outcome.into()),
+                E::Claim | E::HandBack | E::Start | E::Revive | E::Retry | E::Withdraw(_) | E::Settle(_) => illegal,
+            },
+            Self::Unknown => match event {
+                E::Revive => Ok(Self::Running),
+                E::Retry => Ok(Self::Queued),
+                E::Result(outcome) | E::Settle(outcome) => Ok(outcome.into()),
+                E::Claim | E::HandBack | E::Start | E::Vanish | E::Withdraw(_) => illegal,
+            },
+            Self::Finished | Self::Failed | Self::TimedOut | Self::Cancelled | Self::NotAttempted => illegal,
+        }
+    }
+}
+
+impl fmt::Display for JobState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<Outcome> for JobState {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Finished => Self::Finished,
+            Outcome::Failed => Self::Failed,
+            Outcome::TimedOut => Self::TimedOut,
+            Outcome::Cancelled => Self::Cancelled,
+            Outcome::NotAttempted => Self::NotAttempted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    const EVENTS: [JobEvent; 10] = [
+        JobEvent::Claim,
+        JobEvent::HandBack,
+        JobEvent::Start,
+        JobEvent::Vanish,
+        JobEvent::Revive,
+        JobEvent::Retry,
+        JobEvent::Withdraw(Outcome::Cancelled),
+        JobEvent::Result(Outcome::Finished),
+        JobEvent::Result(Outcome::Failed),
+        JobEvent::Settle(Outcome::Failed),
+    ];
+
+    #[test]
+    fn the_whole_table() {
+        let mut table = String::new();
+        for state in JobState::ALL {
+            for event in EVENTS {
+                if let Ok(next) = state.next(event) {
+                    writeln!(table, "{state} --{event:?}--> {next}").expect("write");
+                }
+            }
+        }
+        insta::assert_snapshot!(table);
+    }
+
+    #[test]
+    fn terminal_states_have_no_exits_and_success_needs_a_result_or_a_person() {
+        for state in JobState::ALL {
+            for event in EVENTS {
+                let next = state.next(event);
+                assert!(!(state.is_terminal() && next.is_ok()), "{state} {event:?}");
+                if next == Ok(JobState::Finished) {
+                    assert!(matches!(event, JobEvent::Result(_) | JobEvent::Settle(_)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_parse_back() {
+        for state in JobState::ALL {
+            assert_eq!(JobState::parse(state.as_str()), Some(state));
+            assert_eq!(serde_json::to_value(state).expect("json"), state.as_str());
+        }
+        for group in JobGroup::ALL {
+            assert_eq!(serde_json::to_value(group).expect("json"), group.as_str());
+        }
+        for kind in JobType::ALL {
+            assert_eq!(serde_json::to_value(kind).expect("json"), kind.as_str());
+        }
+    }
+}

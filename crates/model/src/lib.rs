@@ -1,0 +1,25 @@
+//! Domain types of Ferry: ids, time, names, job states and their transitions, specs, results, the two signed
+//! papers of a job, and the frames a log travels in.
+//!
+//! This crate does no I/O, reads no clock and draws no randomness: time, ids and seeds are arguments.
+
+pub mod constants;
+pub mod digest;
+pub mod id;
+pub mod job;
+pub mod log;
+pub mod name;
+pub mod papers;
+pub mod result;
+pub mod role;
+pub mod runner;
+pub mod spec;
+pub mod time;
+pub mod waiting;
+
+pub use digest::Digest;
+pub use id::*;
+pub use job::{JobEvent, JobGroup, JobState, JobType};
+pub use result::{ExecutionResult, JobError, Outcome, StepResult, StepStatus};
+pub use role::Role;
+pub use time::{Clock, Timestamp};

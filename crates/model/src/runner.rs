@@ -1,0 +1,108 @@
+//! What a runner tells about itself, and what it is told to be.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{JobGroup, JobId, Timestamp};
+
+/// Whose jobs a runner takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RunnerKind {
+    /// Beside the control plane, one per org; only build work.
+    Build,
+    /// In the customer's account, one per install.
+    Install,
+}
+
+impl RunnerKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Build => "build",
+            Self::Install => "install",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Build, Self::Install].into_iter().find(|k| k.as_str() == text)
+    }
+
+    /// The groups that it takes jobs of, each with its slots.
+    pub fn default_groups(self) -> BTreeMap<JobGroup, u32> {
+        let groups: &[(JobGroup, u32)] = match self {
+            Self::Build => {
+                &[(JobGroup::HealthChecks, 1), (JobGroup::Sync, 2), (JobGroup::Build, 2), (JobGroup::Operations, 1)]
+            }
+            Self::Install => &[
+                (JobGroup::HealthChecks, 1),
+                (JobGroup::Sync, 2),
+                (JobGroup::Deploy, 4),
+                (JobGroup::Sandbox, 1),
+                (JobGroup::Operations, 1),
+                (JobGroup::Actions, 4),
+            ],
+        };
+        groups.iter().copied().collect()
+    }
+}
+
+/// What the control plane sets for a runner; changes reach it without a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RunnerSettings {
+    /// Raised with every change.
+    pub version: u64,
+    /// Slots of each job group.
+    #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, u32>))]
+    pub groups: BTreeMap<JobGroup, u32>,
+    /// No job is taken with less free disk than this.
+    pub disk_floor_bytes: u64,
+    /// Quota of an execution's directory where its spec names none.
+    pub execution_disk_bytes: u64,
+    /// How much unsent log an execution may pile up before a gap is marked.
+    pub spool_bytes: u64,
+    /// How long SIGTERM lets executions go on.
+    pub drain_s: u64,
+    /// How often the server asks for a health check; 0 = never.
+    pub health_check_s: u64,
+}
+
+impl RunnerSettings {
+    pub fn defaults(kind: RunnerKind) -> Self {
+        Self {
+            version: 1,
+            groups: kind.default_groups(),
+            disk_floor_bytes: 256 << 20,
+            execution_disk_bytes: 10 << 30,
+            spool_bytes: 256 << 20,
+            drain_s: 60,
+            health_check_s: 300,
+        }
+    }
+}
+
+/// What a runner says with every poll.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RunnerReport {
+    pub version: String,
+    pub hostname: String,
+    /// The customer switched it off, at this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled_since: Option<Timestamp>,
+    /// It is going down and takes nothing more.
+    #[serde(default)]
+    pub draining: bool,
+    pub disk_free_bytes: u64,
+    #[serde(default)]
+    pub disk_floor_bytes: u64,
+    /// Jobs that each group works on.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, Vec<String>>))]
+    pub busy: BTreeMap<JobGroup, Vec<JobId>>,
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, u32>))]
+    pub slots: BTreeMap<JobGroup, u32>,
+}

@@ -1,0 +1,104 @@
+//! Points in time as microseconds since 1970 UTC; RFC 3339 on the wire.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
+#[serde(try_from = "String", into = "String")]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    pub fn from_system(time: SystemTime) -> Self {
+        Self(time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64))
+    }
+
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    #[must_use]
+    pub const fn plus_s(self, seconds: i64) -> Self {
+        Self(self.0.saturating_add(seconds.saturating_mul(1_000_000)))
+    }
+
+    #[must_use]
+    pub const fn plus_ms(self, milliseconds: i64) -> Self {
+        Self(self.0.saturating_add(milliseconds.saturating_mul(1_000)))
+    }
+
+    /// Time from `earlier` to this, zero when it lies in the future.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0).max(0) as u64)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(time) => write!(f, "{time:.6}"),
+            Err(_) => write!(f, "{}us", self.0),
+        }
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(time: Timestamp) -> String {
+        time.to_string()
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse::<jiff::Timestamp>()
+            .map(|t| Self(t.as_microsecond()))
+            .map_err(|e| format!("`{text}` is not an RFC 3339 time: {e}"))
+    }
+}
+
+/// Where the time comes from: the system in production, a fake in tests.
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+}
+
+/// Parses a duration the way Go writes it (`1h30m`, `300ms`, `45s`); a bare number means seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let hint = "write it like `90s`, `5m` or `1h30m`";
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| format!("`{text}` is not a duration; {hint}"))?;
+    Duration::try_from(parsed).map_err(|_| format!("`{text}` is negative; {hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_travel_as_rfc_3339() {
+        let time = Timestamp::from_micros(1_763_200_000_123_456);
+        let text = serde_json::to_string(&time).expect("json");
+        assert_eq!(text, "\"2025-11-15T09:46:40.123456Z\"");
+        assert_eq!(serde_json::from_str::<Timestamp>(&text).expect("time"), time);
+        assert!(serde_json::from_str::<Timestamp>("\"yesterday\"").is_err());
+    }
+
+    #[test]
+    fn durations_are_written_as_in_go() {
+        for (text, seconds) in [("90s", 90), ("5m", 300), ("1h30m0s", 5400), ("45", 45), ("1.5h", 5400)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["-1h", "1d", "", "soon"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+}
