@@ -1,0 +1,621 @@
+//! What can be typed. No logic here, only shapes and the parsing of single values.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use model::{JobGroup, JobId, JobState, JobType, Outcome, Role};
+
+/// For the help of the whole command line.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  it worked
+  1  it failed
+  2  the command line is wrong
+  3  not signed in, or not allowed
+  4  there is no such thing
+  5  the state of the thing does not allow it, or the name is taken
+  6  the control plane can't be reached
+
+A command that waits for a job ends as the job did: 0 finished, the exit
+code of the failed step, 124 timed out, 125 unknown, 130 cancelled,
+1 anything else.";
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Print JSON instead of tables
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Context to use instead of the current one
+    #[arg(long, global = true, env = "FERRY_CONTEXT", value_name = "NAME")]
+    pub context: Option<String>,
+    /// URL of the control plane
+    #[arg(long, global = true, env = "FERRY_URL")]
+    pub url: Option<String>,
+    /// API token
+    #[arg(long, global = true, env = "FERRY_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Org, by name or id
+    #[arg(long, global = true, env = "FERRY_ORG")]
+    pub org: Option<String>,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: Color,
+    /// PEM file with a CA certificate to trust besides those of the system
+    #[arg(long, global = true, env = "FERRY_CA_FILE", value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Global {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Global").field("url", &self.url).field("context", &self.context).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Sign in and out
+    #[command(subcommand)]
+    Auth(Auth),
+    /// Control planes that this machine knows
+    #[command(subcommand, visible_alias = "context")]
+    Contexts(ContextsCommand),
+    /// Vendors
+    #[command(subcommand, visible_alias = "org")]
+    Orgs(Orgs),
+    /// Products
+    #[command(subcommand, visible_alias = "app")]
+    Apps(Apps),
+    /// Products running for customers
+    #[command(subcommand, visible_alias = "install")]
+    Installs(Installs),
+    /// Scripts that run in an install
+    #[command(subcommand, visible_alias = "action")]
+    Actions(Actions),
+    /// Units of work that runners take
+    #[command(subcommand, visible_alias = "job")]
+    Jobs(Jobs),
+    /// The log of a job
+    Logs(Logs),
+    /// What carries out jobs
+    #[command(subcommand, visible_alias = "runner")]
+    Runners(Runners),
+    /// API tokens
+    #[command(subcommand, visible_alias = "token")]
+    Tokens(Tokens),
+    /// What happened in an org
+    Events(Events),
+    /// Versions of this program and of the control plane
+    Version,
+}
+
+/// The binary wires this: completions need the whole command line.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct CompletionsArgs {
+    /// Shell to write completions for
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Auth {
+    /// Check a token and keep it in a context
+    ///
+    /// Takes `--url`, `--token`, `--org` and, for the name, `--context`. Without `--token` it is read from stdin.
+    Login,
+    /// Show who is signed in
+    Whoami,
+    /// Forget the token of the context
+    Logout,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ContextsCommand {
+    /// List contexts
+    #[command(visible_alias = "ls")]
+    List,
+    /// Make a context the current one
+    Use { name: String },
+    /// Show a context
+    Show { name: Option<String> },
+    /// Forget a context
+    Remove { name: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Orgs {
+    /// List orgs
+    #[command(visible_alias = "ls")]
+    List,
+    /// Create an org and select it in the context
+    Create {
+        #[arg(value_parser = name)]
+        name: String,
+        /// Leave the context as it is
+        #[arg(long)]
+        no_select: bool,
+    },
+    /// Show an org; the selected one by default
+    Get { name: Option<String> },
+    /// Select an org in the context
+    Select {
+        /// Name or id
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Apps {
+    /// List apps
+    #[command(visible_alias = "ls")]
+    List,
+    /// Create an app
+    Create {
+        #[arg(value_parser = name)]
+        name: String,
+        #[arg(long, default_value = "")]
+        description: String,
+    },
+    /// Show an app
+    Get {
+        /// Name or id
+        #[arg(value_parser = name)]
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Installs {
+    /// List installs
+    #[command(visible_alias = "ls")]
+    List {
+        /// Only those of this app
+        #[arg(long, value_parser = name)]
+        app: Option<String>,
+    },
+    /// Create an install; local where no cloud is named
+    Create(CreateInstall),
+    /// Show an install
+    Get {
+        /// Name or id
+        #[arg(value_parser = name)]
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct CreateInstall {
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// App, by name or id
+    #[arg(long, value_parser = name)]
+    pub app: String,
+    #[arg(long, value_name = "REGION", group = "cloud")]
+    pub aws_region: Option<String>,
+    #[arg(long, value_name = "LOCATION", group = "cloud")]
+    pub azure_location: Option<String>,
+    #[arg(long, value_name = "PROJECT", group = "cloud", requires = "gcp_region")]
+    pub gcp_project: Option<String>,
+    #[arg(long, value_name = "REGION", requires = "gcp_project")]
+    pub gcp_region: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Actions {
+    /// Run an action in an install, and wait for it
+    ///
+    /// Ends with the exit code of the step that failed. Ctrl-C asks for the end of the job, a second one leaves.
+    Run(Box<RunAction>),
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(false))]
+pub struct RunAction {
+    /// Install, by name or id
+    #[arg(long, short, value_parser = name)]
+    pub install: String,
+    /// Command line for `sh -c`
+    #[arg(long, short, group = "what")]
+    pub command: Option<String>,
+    /// Script with any shebang; `-` reads stdin
+    #[arg(long, value_name = "FILE", group = "what")]
+    pub script: Option<PathBuf>,
+    /// Action of several steps, as TOML; `-` reads stdin
+    #[arg(long, short, value_name = "ACTION.toml", group = "what")]
+    pub file: Option<PathBuf>,
+    /// One step; give it several times for several
+    #[arg(long, value_name = "NAME=COMMAND", group = "what", value_parser = key_value)]
+    pub step: Vec<(String, String)>,
+    /// Name of the action in lists
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Environment variable; without `=` its value is taken from here
+    #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
+    /// Environment variable whose value is masked in the log
+    #[arg(long, value_name = "KEY=VALUE", value_parser = variable)]
+    pub secret_env: Vec<(String, String)>,
+    /// Time limit of the action [default: 5m]
+    #[arg(long, value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Directory that goes along (without `.git`); commands run in it
+    #[arg(long, value_name = "DIR", conflicts_with = "git")]
+    pub source_dir: Option<PathBuf>,
+    /// Git repository that the runner clones; commands run in it
+    #[arg(long, value_name = "URL")]
+    pub git: Option<String>,
+    /// Branch, tag or commit
+    #[arg(long, value_name = "REF", requires = "git")]
+    pub git_ref: Option<String>,
+    /// Directory inside the repository
+    #[arg(long, value_name = "DIR", requires = "git")]
+    pub git_dir: Option<String>,
+    /// Jobs of the same target never run at the same time
+    #[arg(long)]
+    pub target: Option<String>,
+    /// Higher goes first
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    pub priority: i64,
+    /// Memory limit, like `512MiB`
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// Limit on processes
+    #[arg(long, value_name = "N")]
+    pub processes: Option<u64>,
+    /// Cores, like `0.5`
+    #[arg(long, value_name = "CORES", value_parser = cpu_millis)]
+    pub cpus: Option<u64>,
+    /// Limit on files that the action writes, like `1GiB`
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub disk: Option<u64>,
+    /// Do not wait
+    #[arg(long, short)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Jobs {
+    /// List jobs, newest first
+    #[command(visible_alias = "ls")]
+    List {
+        #[arg(long, value_parser = name)]
+        install: Option<String>,
+        #[arg(long, value_parser = name)]
+        runner: Option<String>,
+        #[arg(long, value_parser = job_state)]
+        status: Option<JobState>,
+        #[arg(long = "type", value_name = "TYPE", value_parser = job_type)]
+        job_type: Option<JobType>,
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show a job: why it waits, its steps, outputs and executions
+    Get { id: JobId },
+    /// Ask for the end of a job
+    Cancel {
+        id: JobId,
+        /// Wait until it has ended
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Say how a job of unknown end did end, after looking
+    Settle {
+        id: JobId,
+        #[arg(long = "as", value_name = "OUTCOME", value_parser = settled)]
+        outcome: Outcome,
+        /// What was seen
+        #[arg(long, default_value = "")]
+        note: String,
+    },
+    /// Wait for the end of a job
+    Wait { id: JobId },
+}
+
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// Job
+    pub id: JobId,
+    /// Go on until the job has ended
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only this pipe
+    #[arg(long, value_parser = ["stdout", "stderr", "system"])]
+    pub pipe: Option<String>,
+    /// The bytes as they were written
+    #[arg(long, conflicts_with_all = ["follow", "json"])]
+    pub raw: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Runners {
+    /// List runners
+    #[command(visible_alias = "ls")]
+    List {
+        #[arg(long, value_parser = name)]
+        install: Option<String>,
+    },
+    /// Show a runner: its state, groups, disk and last health check
+    Get {
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Make the command that starts a runner; its credential is shown once
+    JoinCommand {
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Take no more jobs
+    Drain {
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Take jobs again
+    Resume {
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Refuse all credentials of a runner from now on
+    Revoke {
+        #[arg(value_parser = name)]
+        name: String,
+        /// Yes, really
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Show or change the settings of a runner
+    Settings {
+        #[arg(value_parser = name)]
+        name: String,
+        /// Slots of a job group
+        #[arg(long, value_name = "GROUP=SLOTS", value_parser = group_slots)]
+        group: Vec<(JobGroup, u32)>,
+        /// No job is taken with less free disk than this
+        #[arg(long, value_name = "SIZE", value_parser = size)]
+        disk_floor: Option<u64>,
+        /// Quota of an execution's directory
+        #[arg(long, value_name = "SIZE", value_parser = size)]
+        execution_disk: Option<u64>,
+        /// How much unsent log may pile up
+        #[arg(long, value_name = "SIZE", value_parser = size)]
+        spool: Option<u64>,
+        /// How long a stopping runner lets its jobs go on
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        drain: Option<Duration>,
+        /// How often its health is checked; 0 = never
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        health_check: Option<Duration>,
+    },
+    /// Check the health of a runner now
+    HealthCheck {
+        #[arg(value_parser = name)]
+        name: String,
+        /// Do not wait
+        #[arg(long, short)]
+        detach: bool,
+    },
+    /// Run a job that does nothing
+    Noop {
+        #[arg(value_parser = name)]
+        name: String,
+        #[arg(long, default_value = "0s", value_parser = duration)]
+        sleep: Duration,
+        /// Do not wait
+        #[arg(long, short)]
+        detach: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Tokens {
+    /// List tokens
+    #[command(visible_alias = "ls")]
+    List,
+    /// Create a token; it is shown once
+    Create {
+        #[arg(value_parser = name)]
+        name: String,
+        /// read-only, operator or admin
+        #[arg(long, value_parser = role)]
+        role: Role,
+        /// Life of the token, like `30d`; without it the token stays
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        expires: Option<Duration>,
+    },
+    /// Revoke a token
+    Revoke {
+        /// Name or id
+        id: String,
+        /// Yes, really
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Go on as events happen
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only events after the one with this id
+    #[arg(long, value_name = "ID")]
+    pub after: Option<String>,
+    /// Only this kind, like `job.state`, or a family of kinds, like `job`
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Most events to list
+    #[arg(long, default_value_t = 100, conflicts_with = "follow")]
+    pub limit: usize,
+}
+
+/// A name, or an id, which has the form of a name too.
+fn name(text: &str) -> Result<String, String> {
+    model::name::check(text).map(|()| text.to_owned())
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some(_) | None => Err("write it as NAME=VALUE".into()),
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    if text.contains('=') {
+        return key_value(text);
+    }
+    match std::env::var(text) {
+        Ok(value) => Ok((text.to_owned(), value)),
+        Err(_) => Err(format!("`{text}` is not set here; write it as KEY=VALUE")),
+    }
+}
+
+/// A Go duration, or days and weeks.
+fn duration(text: &str) -> Result<Duration, String> {
+    for (suffix, day_count) in [('d', 1), ('w', 7)] {
+        if let Some(count) = text.strip_suffix(suffix).and_then(|n| n.parse::<u32>().ok()) {
+            return Ok(Duration::from_secs(u64::from(count) * day_count * 86_400));
+        }
+    }
+    model::time::parse_duration(text)
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "ki" | "kib" => 1 << 10,
+        "m" | "mi" | "mib" => 1 << 20,
+        "g" | "gi" | "gib" => 1 << 30,
+        "t" | "ti" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(format!("`{unit}` is not a unit; write the size like `512MiB` or `1GiB`")),
+    };
+    match number.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok((value * scale as f64) as u64),
+        Ok(_) | Err(_) => Err("write the size like `512MiB` or `1GiB`".into()),
+    }
+}
+
+fn cpu_millis(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(cores) if (0.001..=100_000.0).contains(&cores) => Ok((cores * 1000.0).round() as u64),
+        Ok(_) | Err(_) => Err("write the number of cores like `0.5` or `2`".into()),
+    }
+}
+
+fn group_slots(text: &str) -> Result<(JobGroup, u32), String> {
+    let (group, slots) = key_value(text).map_err(|_| "write it as GROUP=SLOTS, like `actions=8`")?;
+    let known = || JobGroup::ALL.map(JobGroup::as_str).join(", ");
+    let group =
+        JobGroup::parse(&group).ok_or_else(|| format!("`{group}` is not a job group; there are {}", known()))?;
+    Ok((group, slots.parse().map_err(|_| format!("`{slots}` is not a number of slots"))?))
+}
+
+fn job_state(text: &str) -> Result<JobState, String> {
+    JobState::parse(text).ok_or_else(|| format!("there are {}", JobState::ALL.map(JobState::as_str).join(", ")))
+}
+
+fn job_type(text: &str) -> Result<JobType, String> {
+    JobType::parse(text).ok_or_else(|| format!("there are {}", JobType::ALL.map(JobType::as_str).join(", ")))
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    Role::parse(text).ok_or_else(|| "there are read-only, operator, admin".into())
+}
+
+fn settled(text: &str) -> Result<Outcome, String> {
+    match text {
+        "finished" => Ok(Outcome::Finished),
+        "failed" => Ok(Outcome::Failed),
+        "cancelled" => Ok(Outcome::Cancelled),
+        _ => Err("there are finished, failed, cancelled".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    #[command(name = "ferry")]
+    struct Whole {
+        #[command(flatten)]
+        global: Global,
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        <Whole as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_accepted_and_what_not() {
+        let good = [
+            "actions run --install a --command true",
+            "actions run -i a --step one=true --step two=false --json",
+            "actions run -i a --script - --env A=1 --secret-env B=2 --timeout 90s --memory 512MiB --cpus 0.5",
+            "actions run -i a -c make --git https://x/y --git-ref main --git-dir d --priority -3",
+            "--json jobs list --status in-progress --type noop",
+            "jobs settle job0123456789abcdefghijklm --as failed",
+            "runners settings r --group actions=8 --disk-floor 1GiB --drain 2m --health-check 0",
+            "tokens create ci --role read-only --expires 30d",
+            "installs create x --app a --gcp-project p --gcp-region r",
+            "logs job0123456789abcdefghijklm -f --pipe stderr",
+        ];
+        for line in good {
+            let parsed = Whole::try_parse_from(std::iter::once("ferry").chain(line.split(' ')));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("checked"));
+        }
+        let bad = [
+            "actions run --install a",
+            "actions run --install a --command x --script y",
+            "actions run --install a --command x --source-dir d --git u",
+            "actions run --install a --command x --git-ref r",
+            "actions run --install a/b --command x",
+            "jobs get 17",
+            "jobs settle job0123456789abcdefghijklm --as timed-out",
+            "installs create x --app a --aws-region r --azure-location l",
+            "installs create x --app a --gcp-project p",
+            "logs job0123456789abcdefghijklm -f --raw",
+            "tokens create ci --role root",
+        ];
+        for line in bad {
+            let parsed = Whole::try_parse_from(std::iter::once("ferry").chain(line.split(' ')));
+            assert!(parsed.is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn single_values() {
+        for (text, expected) in
+            [("1", 1), ("1k", 1024), ("512MiB", 512 << 20), ("1.5 GiB", 3 << 29), ("2GB", 2_000_000_000)]
+        {
+            assert_eq!(size(text), Ok(expected), "{text}");
+        }
+        assert!(size("1 parsec").is_err() && size("big").is_err() && size("").is_err());
+        assert_eq!(duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!((cpu_millis("0.5"), cpu_millis("2")), (Ok(500), Ok(2000)));
+        assert!(cpu_millis("0").is_err() && cpu_millis("NaN").is_err());
+        assert_eq!(group_slots("actions=8"), Ok((JobGroup::Actions, 8)));
+        assert!(group_slots("cooking=1").is_err_and(|e| e.contains("health-checks")));
+        assert_eq!(key_value("a=b=c"), Ok(("a".into(), "b=c".into())));
+    }
+}

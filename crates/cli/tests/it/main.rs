@@ -1,0 +1,6 @@
+//! The client and the commands against a small HTTP server on loopback: real requests cross a socket.
+
+mod client;
+mod commands;
+mod ferry;
+mod server;

@@ -1,0 +1,101 @@
+//! The reconcilers: each looks at the store, does what is due, and can be run at any time, any number of times.
+
+use std::time::Duration;
+
+use model::spec::Work;
+use store::{Result, SealInput};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Conductor, NewRunnerJob};
+
+/// How often each reconciler looks.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    pub leases: Duration,
+    pub logs: Duration,
+    pub health: Duration,
+    pub cleanup: Duration,
+    /// A log that has been quiet for this long is folded.
+    pub seal_quiet_s: u64,
+    /// Size of a segment.
+    pub segment_bytes: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            leases: Duration::from_millis(500),
+            logs: Duration::from_secs(2),
+            health: Duration::from_secs(5),
+            cleanup: Duration::from_secs(600),
+            seal_quiet_s: 60,
+            segment_bytes: 4 << 20,
+        }
+    }
+}
+
+const BATCH: u64 = 256;
+const IDEMPOTENCY_DAYS: i64 = 7;
+
+impl Conductor {
+    /// Runs all reconcilers until told to stop.
+    pub async fn run(&self, pace: Pace, stop: CancellationToken) {
+        let every = |period: Duration| {
+            let mut timer = tokio::time::interval(period);
+            timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            timer
+        };
+        let (mut leases, mut logs) = (every(pace.leases), every(pace.logs));
+        let (mut health, mut cleanup) = (every(pace.health), every(pace.cleanup));
+        loop {
+            let (name, outcome) = tokio::select! {
+                () = stop.cancelled() => return,
+                _ = leases.tick() => ("leases", self.reconcile_leases().await),
+                _ = logs.tick() => ("logs", self.reconcile_logs(pace).await),
+                _ = health.tick() => ("health", self.reconcile_health().await),
+                _ = cleanup.tick() => ("cleanup", self.reconcile_cleanup().await),
+            };
+            if let Err(error) = outcome {
+                tracing::warn!(reconciler = name, %error, "will look again");
+            }
+        }
+    }
+
+    /// Ends leases that ran out, queued jobs that waited too long, and holds on targets that can't be held any more.
+    pub async fn reconcile_leases(&self) -> Result<()> {
+        while self.store.expire_leases(self.now(), BATCH).await? == BATCH as usize {}
+        for job in self.store.queue_timeouts(self.now(), BATCH).await? {
+            let reason = self.waiting_reason(&job).await?.unwrap_or_default();
+            self.store.end_queued(&job, &reason, self.now()).await?;
+        }
+        self.store.release_offline(self.lease_timing(), self.now()).await?;
+        Ok(())
+    }
+
+    /// Folds hot log batches into segments.
+    pub async fn reconcile_logs(&self, pace: Pace) -> Result<()> {
+        let input = SealInput {
+            full_bytes: pace.segment_bytes,
+            quiet_since: self.now().plus_s(-(pace.seal_quiet_s as i64)),
+        };
+        for (org, execution) in self.store.sealable(input, BATCH).await? {
+            self.store.seal_log(&org, &execution, pace.segment_bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks runners for a health check when one is due.
+    pub async fn reconcile_health(&self) -> Result<()> {
+        let seen_after = self.now().plus_s(-(self.timing.silent_offline_s as i64));
+        for runner in self.store.due_health_checks(seen_after, self.now(), BATCH).await? {
+            let job = NewRunnerJob { work: Work::HealthCheck {}, priority: 0 };
+            self.submit_runner_job(&runner, job, "ferry", None).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn reconcile_cleanup(&self) -> Result<()> {
+        self.store.forget_old_idempotency(self.now().plus_s(-IDEMPOTENCY_DAYS * 86_400)).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,286 @@
+//! The executor: carries out one execution from the files in its directory, and writes one result at the end.
+//!
+//! It trusts nobody: order and grant are verified again here, from the same files. It lives apart from the session (own
+//! process session, no pipe between them), so it goes on when the session dies, and stops by itself when nobody renews
+//! the lease for too long. SIGTERM means: look at the `cancel` file.
+
+mod action;
+mod archive;
+mod health;
+mod noop;
+mod outputs;
+mod source;
+mod watch;
+
+use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use model::papers::{Expected, Grant, TrustedKeys};
+use model::spec::{JobSpec, Work};
+use model::{Digest, ExecutionResult, JobError, Outcome, StepResult, StepStatus, Timestamp};
+use serde_json::{Map, Value};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::directory::{ExecutionContext, ExecutionDir, remove_tree};
+use crate::limits::Cgroups;
+use crate::mask::Masks;
+use crate::process::{self, Host, Stop};
+use crate::shim::{self, Sandbox};
+use crate::spool::SpoolWriter;
+
+/// How often a result that does not fit on the disk is tried again, once a second.
+const RESULT_TRIES_MAX: u32 = 3600;
+/// Whatever a spec says: an execution ends within a week, and a kill comes within an hour of the interrupt.
+const TIMEOUT_MAX_S: u64 = 7 * 24 * 3600;
+const GRACE_MAX_S: u64 = 3600;
+
+/// Brings an artifact of the execution's job into a file. The caller checks its digest.
+pub trait ArtifactFetcher {
+    fn fetch<'a>(
+        &'a self,
+        dir: &'a ExecutionDir,
+        digest: &'a Digest,
+        to: &'a Path,
+    ) -> BoxFuture<'a, Result<(), String>>;
+}
+
+/// How the work ended; the rest of the result is the same for all work.
+#[derive(Debug)]
+struct Done {
+    outcome: Outcome,
+    error: Option<JobError>,
+    steps: Vec<StepResult>,
+    outputs: Map<String, Value>,
+}
+
+impl Done {
+    fn finished(outputs: Map<String, Value>) -> Self {
+        Self { outcome: Outcome::Finished, error: None, steps: Vec::new(), outputs }
+    }
+
+    fn not_attempted(code: &str, message: impl Into<String>) -> Self {
+        Self { outcome: Outcome::NotAttempted, error: Some(JobError::new(code, message)), ..Self::finished(Map::new()) }
+    }
+
+    fn stopped(stop: &Stop) -> Self {
+        Self { outcome: stop.outcome(), error: Some(stop.error()), ..Self::finished(Map::new()) }
+    }
+}
+
+/// What the kinds of work share.
+struct Run<'a> {
+    host: Host<'a>,
+    context: &'a ExecutionContext,
+    fetcher: &'a dyn ArtifactFetcher,
+    stop: tokio::sync::watch::Receiver<Option<Stop>>,
+}
+
+impl Run<'_> {
+    /// Waits for a reason to stop.
+    async fn stopped(&mut self) -> Stop {
+        let stop = self.stop.wait_for(Option::is_some).await.ok().and_then(|stop| stop.clone());
+        stop.unwrap_or_else(|| Stop::Cancelled("the executor is going down".into()))
+    }
+
+    fn say(&self, step: Option<usize>, line: &str) {
+        self.host.log.borrow_mut().system(step, &self.host.masks.mask_text(line));
+    }
+}
+
+/// Fetches nothing: for executions whose job has no artifacts.
+struct NoArtifacts;
+
+impl ArtifactFetcher for NoArtifacts {
+    fn fetch<'a>(&'a self, _: &'a ExecutionDir, _: &'a Digest, _: &'a Path) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Err("this executor has no way to fetch artifacts".into()) })
+    }
+}
+
+/// Like `execute_with`, without artifacts.
+pub async fn execute(dir: &Path) -> ExitCode {
+    execute_with(dir, &NoArtifacts).await
+}
+
+/// The whole life of an executor. Fails only when there is nothing to report to: no directory, no right to work in it.
+pub async fn execute_with(dir: &Path, fetcher: &dyn ArtifactFetcher) -> ExitCode {
+    match live(dir, fetcher).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(dir = %dir.display(), %error, "the executor gives up");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn live(path: &Path, fetcher: &dyn ArtifactFetcher) -> std::io::Result<()> {
+    // Before the lock, which tells the session where to send signals. Taking a signal over also means not dying of it.
+    let term = signal(SignalKind::terminate())?;
+    let _ignored = (signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
+    let dir = ExecutionDir::open(path)?;
+    let _lock = dir.lock()?;
+    // Fails when it already leads one, which is as good.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    if !dir.is_started() {
+        return Err(std::io::Error::other("the server has not acknowledged the start"));
+    }
+    let context = dir.context()?;
+    let started_at = now();
+    let log = RefCell::new(SpoolWriter::new(&dir.spool(), context.spool_bytes));
+    let work = AssertUnwindSafe(Box::pin(verify_and_work(&dir, &context, &log, fetcher, term)));
+    let done = match work.catch_unwind().await {
+        Ok(done) => done,
+        Err(_) => after_panic(&dir).await,
+    };
+    // Makes room for the result, and nothing in it is needed any more.
+    if let Err(error) = remove_tree(&dir.work()) {
+        tracing::warn!(%error, "the work directory can't be removed yet");
+    }
+    for tries in 0.. {
+        if !log.borrow_mut().finish() {
+            tracing::warn!("the log's last gap can't be written");
+        }
+        let result = ExecutionResult {
+            outcome: done.outcome,
+            error: done.error.clone(),
+            steps: done.steps.clone(),
+            outputs: done.outputs.clone(),
+            log_chunks: log.borrow().chunks(),
+            started_at,
+            finished_at: now(),
+        };
+        match dir.write_result(&result) {
+            Ok(()) => break,
+            Err(error) if tries == RESULT_TRIES_MAX => return Err(error),
+            Err(error) => tracing::warn!(%error, "the result can't be written; trying again"),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    Ok(())
+}
+
+/// A bug of ours: nothing may be left running, and the job must not look finished.
+async fn after_panic(dir: &ExecutionDir) -> Done {
+    process::reap_leftovers(dir, Duration::from_secs(1)).await;
+    let error = JobError::new("executor_error", "the executor failed; this is a bug, its log has the details");
+    let mut steps = dir.steps();
+    for step in &mut steps {
+        step.status = match step.status {
+            StepStatus::InProgress => StepStatus::Error,
+            StepStatus::Pending => StepStatus::NotAttempted,
+            settled => settled,
+        };
+    }
+    Done { outcome: Outcome::Failed, error: Some(error), steps, outputs: Map::new() }
+}
+
+async fn verify_and_work(
+    dir: &ExecutionDir,
+    context: &ExecutionContext,
+    log: &RefCell<SpoolWriter>,
+    fetcher: &dyn ArtifactFetcher,
+    term: Signal,
+) -> Done {
+    let (spec, grant) = match verify(dir, context) {
+        Ok(verified) => verified,
+        Err(done) => return *done,
+    };
+    let masks = Masks::new(&spec.secrets);
+    let disk_bytes = spec.limits.disk_bytes.unwrap_or(u64::MAX).min(context.execution_disk_bytes);
+    let bounds = watch::Bounds {
+        timeout_s: spec.timeout_s.min(TIMEOUT_MAX_S),
+        offline_s: grant.offline_s.min(context.offline_s),
+        disk_bytes,
+    };
+    let stop = watch::start(dir.clone(), bounds, term);
+    let sandbox = shim::landlock_available().then(|| Sandbox {
+        state_dir: context.state_dir.canonicalize().unwrap_or_else(|_| context.state_dir.clone()),
+        work_dir: dir.work(),
+        allow_paths: context.allow_paths.clone(),
+    });
+    let cgroups = match &spec.work {
+        Work::ActionsWorkflow(_) => Cgroups::create(dir.name(), &spec.limits),
+        // No child, no cgroup.
+        Work::Noop { .. } | Work::HealthCheck {} => Cgroups::default(),
+    };
+    let grace = Duration::from_secs(spec.grace_s.min(GRACE_MAX_S));
+    let host = Host { dir, log, masks: &masks, cgroups, sandbox, grace };
+    let mut run = Run { host, context, fetcher, stop };
+    let done = match &spec.work {
+        Work::Noop { sleep_ms } => noop::run(&mut run, *sleep_ms).await,
+        Work::HealthCheck {} => health::run(&mut run).await,
+        Work::ActionsWorkflow(action) => action::run(&mut run, action, disk_bytes).await,
+    };
+    run.host.cgroups.remove();
+    masked(&masks, done)
+}
+
+fn masked(masks: &Masks, mut done: Done) -> Done {
+    if let Some(error) = &mut done.error {
+        error.message = masks.mask_text(&error.message);
+    }
+    for step in &mut done.steps {
+        step.error = step.error.take().map(|text| masks.mask_text(&text));
+    }
+    if let Value::Object(outputs) = masks.mask_value(Value::Object(std::mem::take(&mut done.outputs))) {
+        done.outputs = outputs;
+    }
+    done
+}
+
+/// Checks papers and spec; nothing has been started when they are refused.
+fn verify(dir: &ExecutionDir, context: &ExecutionContext) -> Result<(JobSpec, Grant), Box<Done>> {
+    let refuse = |code: &str, message: String| Box::new(Done::not_attempted(code, message));
+    let unreadable = |e: std::io::Error| refuse("executor_error", format!("the execution's files can't be read: {e}"));
+    let assignment = dir.assignment().map_err(unreadable)?;
+    let spec_bytes = dir.spec().map_err(unreadable)?;
+    let mut keys = TrustedKeys::new(context.trust.clone());
+    keys.learn(&context.keys);
+    let expected =
+        Expected { runner_id: &context.runner_id, generation: context.generation, nonce: &context.nonce, now: now() };
+    let (order, grant) = keys
+        .verify(&assignment.order, &assignment.grant, &spec_bytes, &expected)
+        .map_err(|e| refuse("papers_refused", e.to_string()))?;
+    if grant.execution_id != assignment.execution_id
+        || grant.execution_id.as_str() != dir.name()
+        || grant.epoch != assignment.epoch
+    {
+        return Err(refuse("papers_refused", "the grant is for another execution".into()));
+    }
+    let spec = parse_spec(&spec_bytes).map_err(|(code, message)| refuse(code, message))?;
+    let same = spec.job_id == order.job_id
+        && spec.org_id == order.org_id
+        && spec.install_id == order.install_id
+        && spec.work.job_type() == order.job_type
+        && sorted(spec.work.artifacts()) == sorted(order.artifact_digests);
+    if same { Ok((spec, grant)) } else { Err(refuse("papers_refused", "the spec is not what the order names".into())) }
+}
+
+fn sorted(mut digests: Vec<Digest>) -> Vec<Digest> {
+    digests.sort();
+    digests.dedup();
+    digests
+}
+
+fn parse_spec(bytes: &[u8]) -> Result<JobSpec, (&'static str, String)> {
+    let error = match serde_json::from_slice::<JobSpec>(bytes) {
+        Ok(spec) => return Ok(spec),
+        Err(error) => error,
+    };
+    let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let kind = value.pointer("/work/type").and_then(Value::as_str).unwrap_or_default();
+    if model::JobType::parse(kind).is_some() {
+        Err(("bad_spec", format!("the spec can't be read: {error}")))
+    } else {
+        Err(("unsupported_job", format!("this runner does not know jobs of type `{kind}`; update it")))
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_system(SystemTime::now())
+}

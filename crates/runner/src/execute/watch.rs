@@ -1,0 +1,81 @@
+//! Watches for everything that ends an execution early: a cancellation, its timeout, silence of the control plane, the
+//! disk quota. The first one wins.
+
+use std::time::Duration;
+
+use tokio::signal::unix::Signal;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::directory::ExecutionDir;
+use crate::limits;
+use crate::process::Stop;
+
+/// The cancel file is looked at this often; the session sends a signal besides.
+const LOOK: Duration = Duration::from_millis(250);
+/// The disk is measured with every so many looks.
+const LOOKS_PER_MEASURE: u32 = 4;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) timeout_s: u64,
+    pub(super) offline_s: u64,
+    pub(super) disk_bytes: u64,
+}
+
+pub(super) fn start(dir: ExecutionDir, bounds: Bounds, term: Signal) -> watch::Receiver<Option<Stop>> {
+    let (sender, receiver) = watch::channel(None);
+    // Ends with the runtime: an executor carries out one execution and exits.
+    tokio::spawn(async move {
+        let stop = first_reason(&dir, bounds, term).await;
+        sender.send_replace(Some(stop));
+        // Keeps the channel open: a closed one would look like a change to those who wait on it.
+        std::future::pending::<()>().await;
+    });
+    receiver
+}
+
+async fn first_reason(dir: &ExecutionDir, bounds: Bounds, mut term: Signal) -> Stop {
+    let started = Instant::now();
+    let mut renewed = (dir.renewed(), started);
+    let mut looks = 0u32;
+    let mut measure: Option<JoinHandle<u64>> = None;
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = term.recv() => {
+                return Stop::Cancelled(dir.cancel_reason().unwrap_or_else(|| "the executor was told to stop".into()));
+            }
+            () = sleep_until(started + Duration::from_secs(bounds.timeout_s)) => {
+                return Stop::TimedOut(bounds.timeout_s);
+            }
+            Ok(bytes) = async { measure.as_mut().expect("it is there, says the condition").await },
+                if measure.is_some() =>
+            {
+                measure = None;
+                if bytes > bounds.disk_bytes {
+                    return Stop::DiskQuota(bounds.disk_bytes);
+                }
+                continue;
+            }
+            _ = look.tick() => {}
+        }
+        if let Some(reason) = dir.cancel_reason() {
+            return Stop::Cancelled(reason);
+        }
+        let counter = dir.renewed();
+        if counter != renewed.0 {
+            renewed = (counter, Instant::now());
+        } else if renewed.1.elapsed() >= Duration::from_secs(bounds.offline_s) {
+            return Stop::Offline(renewed.1.elapsed().as_secs());
+        }
+        looks += 1;
+        if measure.is_none() && looks.is_multiple_of(LOOKS_PER_MEASURE) {
+            let work = dir.work();
+            // In a thread of its own: a million files take a while.
+            measure = Some(tokio::task::spawn_blocking(move || limits::disk_bytes(&work, bounds.disk_bytes)));
+        }
+    }
+}

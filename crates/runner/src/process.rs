@@ -1,0 +1,386 @@
+//! Runs one child of an executor to its end, and leaves no process behind.
+//!
+//! The child leads a process group of its own. An interrupt is SIGTERM to the group (a shell hands SIGINT on to nobody
+//! in the background), then the grace, then SIGKILL. The executor is a sub-reaper, so whatever outlives the child comes
+//! back to it; group, cgroup, parent and the mark in the environment find the rest, whatever it did to hide.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use fs_err as fs;
+use model::constants::{CHUNK_BYTES, LOG_FLUSH_MS};
+use model::log::Pipe;
+use model::{JobError, Outcome, StepStatus};
+use rustix::process::{Pid, Signal, WaitOptions};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::directory::ExecutionDir;
+use crate::limits::{self, Cgroups};
+use crate::mask::{Masker, Masks};
+use crate::shim::{Sandbox, ShimFile};
+use crate::spool::SpoolWriter;
+
+/// In the environment of every child; how leftovers are found.
+pub const MARK: &str = "FERRY_EXECUTION_ID";
+/// Complete lines wait this long for more, so that a chatty child makes few chunks; a partial line waits longer, but
+/// both together stay within the flush time.
+const LINES_WAIT: Duration = Duration::from_millis(LOG_FLUSH_MS / 5);
+const PARTIAL_WAIT: Duration = Duration::from_millis(LOG_FLUSH_MS - LOG_FLUSH_MS / 5);
+/// Longest grace of what a child left running.
+const LEFTOVER_GRACE: Duration = Duration::from_secs(1);
+/// How long the pipes may go on after nobody is left who should hold them.
+const DRAIN: Duration = Duration::from_secs(1);
+/// How often leftovers are killed before they are given up (only the kernel can hold them then).
+const KILL_ROUNDS_MAX: u32 = 500;
+
+/// Why a child is interrupted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    Cancelled(String),
+    /// Nobody renewed the lease for so many seconds.
+    Offline(u64),
+    TimedOut(u64),
+    DiskQuota(u64),
+}
+
+impl Stop {
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Cancelled(_) => Outcome::Cancelled,
+            Self::TimedOut(_) => Outcome::TimedOut,
+            Self::Offline(_) | Self::DiskQuota(_) => Outcome::Failed,
+        }
+    }
+
+    pub fn step_status(&self) -> StepStatus {
+        match self {
+            Self::Cancelled(_) => StepStatus::Cancelled,
+            Self::TimedOut(_) => StepStatus::TimedOut,
+            Self::Offline(_) | Self::DiskQuota(_) => StepStatus::Error,
+        }
+    }
+
+    pub fn error(&self) -> JobError {
+        match self {
+            Self::Cancelled(reason) => JobError::new("cancelled", format!("cancelled: {reason}")),
+            Self::Offline(s) => JobError::new("offline", format!("the lease was not renewed for {s} s; interrupted")),
+            Self::TimedOut(s) => JobError::new("timed_out", format!("it did not end within its timeout of {s} s")),
+            Self::DiskQuota(bytes) => {
+                let mib = bytes >> 20;
+                JobError::new("disk_quota", format!("its directory grew over the quota of {mib} MiB"))
+            }
+        }
+    }
+}
+
+/// What a child runs under; the same for all children of an execution.
+#[derive(Debug)]
+pub struct Host<'a> {
+    pub dir: &'a ExecutionDir,
+    pub log: &'a RefCell<SpoolWriter>,
+    pub masks: &'a Masks,
+    pub cgroups: Cgroups,
+    /// None where the kernel has no landlock.
+    pub sandbox: Option<Sandbox>,
+    pub grace: Duration,
+}
+
+#[derive(Debug)]
+pub struct Child {
+    pub argv: Vec<String>,
+    pub cwd: PathBuf,
+    /// The whole environment; nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    pub step: usize,
+}
+
+#[derive(Debug)]
+pub enum Ended {
+    Exited(ExitStatus),
+    Stopped(Stop),
+}
+
+/// Runs a child until it and everything it started has ended.
+pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> io::Result<Ended> {
+    if let Some(stop) = stop.borrow().clone() {
+        return Ok(Ended::Stopped(stop));
+    }
+    let told = ShimFile { argv: child.argv.clone(), cgroups: host.cgroups.clone(), sandbox: host.sandbox.clone() };
+    host.dir.write_json("shim.json", &told)?;
+    for dir in &host.cgroups.dirs {
+        host.dir.note_group(&format!("cgroup {}", dir.display()))?;
+    }
+    // The running binary itself, also after its file was replaced by an update.
+    let mut process = tokio::process::Command::new("/proc/self/exe")
+        .arg0("ferry-runner")
+        .arg("shim")
+        .arg(host.dir.path().join("shim.json"))
+        .env_clear()
+        .envs(&child.env)
+        .env(MARK, host.dir.name())
+        .current_dir(&child.cwd)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let pid = process.id().and_then(|id| Pid::from_raw(id as i32)).ok_or_else(|| io::Error::other("no process id"))?;
+    let started = look(pid.as_raw_pid()).map_or(0, |seen| seen.started);
+    host.dir.note_group(&format!("group {} {started} {}", pid.as_raw_pid(), boot_id()))?;
+
+    let step = child.step as u32;
+    let mut stdout = Pump::new(process.stdout.take(), Pipe::Stdout, step, host);
+    let mut stderr = Pump::new(process.stderr.take(), Pipe::Stderr, step, host);
+    let mut pumps = Box::pin(async { tokio::join!(stdout.run(), stderr.run()) });
+    let mut drained = false;
+    let mut stopped: Option<Stop> = None;
+    let mut kill_at: Option<Instant> = None;
+    let mut reap = tokio::time::interval_at(Instant::now() + Duration::from_secs(1), Duration::from_secs(1));
+    let status = loop {
+        tokio::select! {
+            status = process.wait() => break status?,
+            _ = &mut pumps, if !drained => drained = true,
+            Ok(()) = stop.changed(), if stopped.is_none() => {
+                stopped = stop.borrow().clone();
+                signal(pid, Signal::TERM);
+                kill_at = Some(Instant::now() + host.grace);
+            }
+            () = sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() => {
+                signal(pid, Signal::KILL);
+                kill_at = None;
+            }
+            _ = reap.tick() => reap_orphans(Some(pid.as_raw_pid())),
+        }
+    };
+    let left = Leftovers::of(host.dir, true);
+    if left.end(host.grace.min(LEFTOVER_GRACE)).await > 0 {
+        host.log.borrow_mut().system(Some(child.step), "a process that can't be killed is left behind");
+    }
+    if !drained {
+        let _ = timeout(DRAIN, &mut pumps).await;
+    }
+    drop(pumps);
+    stdout.finish();
+    stderr.finish();
+    Ok(stopped.map_or(Ended::Exited(status), Ended::Stopped))
+}
+
+/// Ends what a dead executor left running; returns how many processes could not be ended.
+pub async fn reap_leftovers(dir: &ExecutionDir, grace: Duration) -> usize {
+    let left = Leftovers::of(dir, false);
+    let alive = left.end(grace).await;
+    for cgroup in &left.cgroups {
+        limits::remove(cgroup);
+    }
+    alive
+}
+
+fn signal(leader: Pid, signal: Signal) {
+    // Either may have ended already.
+    let _ = rustix::process::kill_process_group(leader, signal);
+    let _ = rustix::process::kill_process(leader, signal);
+}
+
+/// Collects children that ended and that nobody waits for: what came to the sub-reaper.
+fn reap_orphans(except: Option<i32>) {
+    for seen in processes().filter(|p| p.ended && p.parent == own_pid() && Some(p.pid) != except) {
+        let _ = rustix::process::waitpid(Pid::from_raw(seen.pid), WaitOptions::NOHANG);
+    }
+}
+
+/// One pipe of a child, on its way through the masker into the spool.
+struct Pump<'a, R> {
+    reader: Option<R>,
+    pipe: Pipe,
+    step: u32,
+    log: &'a RefCell<SpoolWriter>,
+    masker: Masker<'a>,
+    pending: Vec<u8>,
+}
+
+impl<'a, R: AsyncRead + Unpin> Pump<'a, R> {
+    fn new(reader: Option<R>, pipe: Pipe, step: u32, host: &Host<'a>) -> Self {
+        Self { reader, pipe, step, log: host.log, masker: Masker::new(host.masks), pending: Vec::new() }
+    }
+
+    async fn run(&mut self) {
+        let Some(mut reader) = self.reader.take() else { return };
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut waits_since: Option<Instant> = None;
+        loop {
+            let wait = if self.pending.contains(&b'\n') { LINES_WAIT } else { PARTIAL_WAIT };
+            let due = waits_since.unwrap_or_else(Instant::now) + wait;
+            tokio::select! {
+                read = reader.read(&mut buffer) => {
+                    let Ok(n @ 1..) = read else { return };
+                    let masked = self.masker.push(&buffer[..n]);
+                    self.pending.extend_from_slice(&masked);
+                    while self.pending.len() >= CHUNK_BYTES {
+                        self.write_lines(CHUNK_BYTES);
+                        waits_since = None;
+                    }
+                }
+                () = sleep_until(due), if waits_since.is_some() => {
+                    self.write_lines(self.pending.len());
+                    waits_since = None;
+                }
+            }
+            if waits_since.is_none() && !self.pending.is_empty() {
+                waits_since = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Writes up to the last line end in the first `length` bytes; all of them where there is none.
+    fn write_lines(&mut self, length: usize) {
+        let cut = self.pending[..length].iter().rposition(|b| *b == b'\n').map_or(length, |at| at + 1);
+        self.log.borrow_mut().write(self.pipe, self.step, &self.pending[..cut]);
+        self.pending.drain(..cut);
+    }
+
+    fn finish(&mut self) {
+        let rest = self.masker.flush();
+        self.pending.extend_from_slice(&rest);
+        self.log.borrow_mut().write(self.pipe, self.step, &self.pending);
+        self.pending.clear();
+    }
+}
+
+/// Where processes of an execution can be found after its child has ended.
+struct Leftovers {
+    mark: Vec<u8>,
+    groups: Vec<i32>,
+    cgroups: Vec<PathBuf>,
+    /// As a sub-reaper every child of this process is one.
+    own_children: bool,
+}
+
+impl Leftovers {
+    fn of(dir: &ExecutionDir, own_children: bool) -> Self {
+        let mut left = Self {
+            mark: format!("{MARK}={}", dir.name()).into_bytes(),
+            groups: Vec::new(),
+            cgroups: Vec::new(),
+            own_children,
+        };
+        let boot = boot_id();
+        for line in dir.groups() {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                ["cgroup", path] => left.cgroups.push(path.into()),
+                ["group", pid, started, noted_boot] if noted_boot == boot => {
+                    let (Ok(pid), Ok(started)) = (pid.parse::<i32>(), started.parse::<u64>()) else { continue };
+                    // A number is not given out again while its group has members; a leader that began at another
+                    // time leads another group.
+                    if look(pid).is_none_or(|leader| leader.started == started) {
+                        left.groups.push(pid);
+                    }
+                }
+                _ => {}
+            }
+        }
+        left.cgroups.dedup();
+        left
+    }
+
+    fn find(&self) -> BTreeSet<i32> {
+        let own = own_pid();
+        let mut found: BTreeSet<i32> = self.cgroups.iter().flat_map(|dir| limits::members(dir)).collect();
+        found.retain(|pid| look(*pid).is_some_and(|seen| !seen.ended));
+        found.extend(
+            processes()
+                .filter(|seen| {
+                    !seen.ended
+                        && (self.groups.contains(&seen.group)
+                            || (self.own_children && seen.parent == own)
+                            || has_mark(seen.pid, &self.mark))
+                })
+                .map(|seen| seen.pid),
+        );
+        found.remove(&own);
+        found
+    }
+
+    /// Interrupts, gives the grace, kills; returns how many are left all the same.
+    async fn end(&self, grace: Duration) -> usize {
+        let mut found = self.find();
+        send(&found, Signal::TERM);
+        let grace_ends = Instant::now() + grace;
+        while !found.is_empty() && Instant::now() < grace_ends {
+            sleep(Duration::from_millis(10)).await;
+            found.retain(|pid| look(*pid).is_some_and(|seen| !seen.ended));
+            if found.is_empty() {
+                found = self.find();
+            }
+        }
+        for dir in self.cgroups.iter().filter(|_| !found.is_empty()) {
+            limits::stop_forks(dir);
+        }
+        for _ in 0..KILL_ROUNDS_MAX {
+            if found.is_empty() {
+                break;
+            }
+            send(&found, Signal::KILL);
+            sleep(Duration::from_millis(10)).await;
+            found = self.find();
+        }
+        if self.own_children {
+            reap_orphans(None);
+        }
+        found.len()
+    }
+}
+
+fn send(pids: &BTreeSet<i32>, signal: Signal) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+        // It may have ended since it was seen.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// A process as `/proc` shows it.
+struct Seen {
+    pid: i32,
+    ended: bool,
+    parent: i32,
+    group: i32,
+    /// Ticks after boot.
+    started: u64,
+}
+
+fn look(pid: i32) -> Option<Seen> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may contain anything, so count from its end.
+    let fields: Vec<&str> = text.get(text.rfind(')')? + 2..)?.split(' ').collect();
+    Some(Seen {
+        pid,
+        ended: matches!(fields.first(), Some(&("Z" | "X"))),
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+fn processes() -> impl Iterator<Item = Seen> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter_map(look)
+}
+
+fn has_mark(pid: i32, mark: &[u8]) -> bool {
+    let environ = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).unwrap_or_default();
+    environ.split(|b| *b == 0).any(|variable| variable == mark)
+}
+
+fn own_pid() -> i32 {
+    std::process::id() as i32
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}

@@ -1,0 +1,117 @@
+//! Who asks: an API token, the org that the request is about, and the role in it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::{ErrorCode, headers};
+use axum::extract::FromRequestParts;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use model::{OrgId, Role, Timestamp, TokenId};
+use store::{StoreError, TokenOwner};
+
+use crate::AppState;
+use crate::error::ApiError;
+
+/// When tokens were last used; written in batches.
+pub(crate) type TokenUses = Arc<Mutex<HashMap<TokenId, Timestamp>>>;
+
+/// A signed-in account, in no org yet.
+pub(crate) struct Caller(pub(crate) TokenOwner);
+
+impl FromRequestParts<AppState> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let refused = |text: &str| {
+            ApiError::new(ErrorCode::Unauthenticated, text)
+                .hint("send `Authorization: Bearer TOKEN`; `ferry auth login` stores one for the CLI")
+        };
+        let header = parts.headers.get(AUTHORIZATION).ok_or_else(|| refused("no token was sent"))?;
+        let token = header
+            .to_str()
+            .ok()
+            .and_then(|h| h.strip_prefix("Bearer ").or_else(|| h.strip_prefix("bearer ")))
+            .ok_or_else(|| refused("the Authorization header is not `Bearer TOKEN`"))?;
+        let now = state.conductor.now();
+        match state.store().authenticate(token.trim(), now).await {
+            Ok(owner) => {
+                let mut uses = state.token_uses.lock().unwrap_or_else(PoisonError::into_inner);
+                uses.insert(owner.token_id.clone(), now);
+                Ok(Self(owner))
+            }
+            Err(StoreError::NotFound(_)) => Err(refused("the token is unknown, expired or revoked")),
+            Err(other) => Err(other.into()),
+        }
+    }
+}
+
+/// An account in an org.
+#[derive(Debug, Clone)]
+pub(crate) struct InOrg {
+    pub(crate) org: OrgId,
+    pub(crate) owner: TokenOwner,
+    pub(crate) role: Role,
+}
+
+impl InOrg {
+    pub(crate) fn actor(&self) -> &str {
+        self.owner.account.id.as_str()
+    }
+}
+
+fn named_org(parts: &Parts) -> Option<String> {
+    if let Some(header) = parts.headers.get(headers::ORG) {
+        return header.to_str().ok().map(str::to_owned);
+    }
+    let query = parts.uri.query()?;
+    query.split('&').find_map(|pair| pair.strip_prefix("org_id=")).map(str::to_owned)
+}
+
+impl FromRequestParts<AppState> for InOrg {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let Caller(owner) = Caller::from_request_parts(parts, state).await?;
+        let unknown = || ApiError::new(ErrorCode::UnknownOrg, "this account has no such org");
+        let org = match named_org(parts) {
+            Some(text) => OrgId::parse(&text).map_err(|_| unknown())?,
+            // A token that is good for one org says it all.
+            None => owner.org_id.clone().ok_or_else(|| {
+                ApiError::new(ErrorCode::OrgMissing, "the request names no org")
+                    .hint("send `X-Nuon-Org-ID: ORG`; the CLI takes `--org`, FERRY_ORG or `ferry orgs select`")
+            })?,
+        };
+        let role = owner.role_in(&org).ok_or_else(unknown)?;
+        Ok(Self { org, owner, role })
+    }
+}
+
+macro_rules! at_least {
+    ($($(#[$doc:meta])* $name:ident, $role:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name(pub(crate) InOrg);
+
+        impl FromRequestParts<AppState> for $name {
+            type Rejection = ApiError;
+
+            async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+                let found = InOrg::from_request_parts(parts, state).await?;
+                if found.role < $role {
+                    let text = format!("this needs the role {}, and the token has {}", $role.as_str(), found.role.as_str());
+                    return Err(ApiError::new(ErrorCode::Forbidden, text));
+                }
+                Ok(Self(found))
+            }
+        }
+    )*};
+}
+
+at_least! {
+    /// May look.
+    Reader, Role::ReadOnly;
+    /// May run and change things.
+    Operator, Role::Operator;
+    /// May manage tokens and runners.
+    Admin, Role::Admin;
+}

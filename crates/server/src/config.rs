@@ -1,0 +1,350 @@
+//! The server's configuration: defaults, then one TOML file, then `FERRY_*` variables. Every value knows where it came from.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Where everything lies that has no place of its own.
+    pub data_dir: PathBuf,
+    pub control: Listener,
+    pub runner: Listener,
+    pub tls: Tls,
+    pub database: Database,
+    pub blobs: BlobStore,
+    pub secrets: Secrets,
+    pub auth: Auth,
+    pub log: Log,
+    pub logs: Logs,
+    pub limits: Limits,
+    pub timing: Timing,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listener {
+    pub listen: String,
+    /// What others call it by, when that differs from where it listens.
+    pub public_url: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    pub cert_file: PathBuf,
+    pub key_file: PathBuf,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Database {
+    /// `sqlite:DIRECTORY` or `postgres://…`; empty = SQLite in the data directory.
+    pub url: String,
+    /// Connections to PostgreSQL.
+    pub connections: usize,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlobStore {
+    /// A directory or `s3://bucket/prefix`; empty = files in the data directory.
+    pub url: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Secrets {
+    /// Lines `ID:BASE64`; empty = `master.key` in the data directory, made on the first start.
+    pub master_key_file: PathBuf,
+    /// The same text from the environment (`FERRY_SECRETS__MASTER_KEY`), where a file is not wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub master_key: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Auth {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap_token_file: Option<PathBuf>,
+    pub bootstrap_email: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `info,store=debug`.
+    pub level: String,
+    /// `json` or `text`.
+    pub format: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Logs {
+    /// A job's log that has been quiet for this long is folded into a segment.
+    pub seal_quiet_s: u64,
+    pub segment_bytes: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Bodies of ordinary requests.
+    pub body_bytes: usize,
+    pub archive_bytes: usize,
+    pub log_body_bytes: usize,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    pub hold_s: u64,
+    pub lease_s: u64,
+    pub renew_s: u64,
+    pub offline_s: u64,
+    pub closed_offline_s: u64,
+    pub silent_offline_s: u64,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        use model::constants as c;
+        Self {
+            data_dir: PathBuf::from("ferry-data"),
+            control: Listener { listen: "127.0.0.1:8081".into(), public_url: String::new() },
+            runner: Listener { listen: "127.0.0.1:8083".into(), public_url: String::new() },
+            tls: Tls { cert_file: PathBuf::new(), key_file: PathBuf::new() },
+            database: Database { url: String::new(), connections: 16 },
+            blobs: BlobStore { url: String::new() },
+            secrets: Secrets { master_key_file: PathBuf::new(), master_key: None },
+            auth: Auth { bootstrap_token_file: None, bootstrap_email: "admin@localhost".into() },
+            log: Log { level: "info".into(), format: "json".into() },
+            logs: Logs { seal_quiet_s: 60, segment_bytes: 4 << 20 },
+            limits: Limits {
+                body_bytes: 20 << 20,
+                archive_bytes: c::ARCHIVE_BYTES as usize,
+                log_body_bytes: 4 << 20,
+            },
+            timing: Timing {
+                hold_s: c::HOLD_S,
+                lease_s: c::LEASE_S,
+                renew_s: c::RENEW_S,
+                offline_s: c::OFFLINE_S,
+                closed_offline_s: c::CLOSED_OFFLINE_S,
+                silent_offline_s: c::SILENT_OFFLINE_S,
+            },
+        }
+    }
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    File,
+    Environment(String),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File => f.write_str("file"),
+            Self::Environment(name) => write!(f, "environment ({name})"),
+        }
+    }
+}
+
+/// One value with its dotted name.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    pub key: String,
+    pub value: String,
+    pub origin: Origin,
+}
+
+/// Keys that have no default.
+const OPTIONAL: [&str; 2] = ["secrets.master_key", "auth.bootstrap_token_file"];
+const SECRET: [&str; 1] = ["secrets.master_key"];
+
+fn env_name(key: &str) -> String {
+    format!("FERRY_{}", key.to_uppercase().replace('.', "__"))
+}
+
+fn leaves(prefix: &str, table: &Table, out: &mut Vec<(String, Value)>) {
+    for (key, value) in table {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(inner) => leaves(&name, inner, out),
+            other => out.push((name, other.clone())),
+        }
+    }
+}
+
+fn set(table: &mut Table, key: &str, value: Value) {
+    match key.split_once('.') {
+        None => {
+            table.insert(key.to_owned(), value);
+        }
+        Some((head, rest)) => {
+            let inner = table.entry(head.to_owned()).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Reads an environment variable as the type that the default has.
+fn typed(key: &str, text: &str, like: Option<&Value>) -> anyhow::Result<Value> {
+    match like {
+        Some(Value::Integer(_)) => {
+            let number = text.parse().with_context(|| format!("{} must be a whole number", env_name(key)))?;
+            Ok(Value::Integer(number))
+        }
+        Some(Value::Boolean(_)) => {
+            Ok(Value::Boolean(text.parse().with_context(|| format!("{} must be true or false", env_name(key)))?))
+        }
+        _ => Ok(Value::String(text.to_owned())),
+    }
+}
+
+impl ServerConfig {
+    /// Puts the layers together. `env` is the whole environment.
+    pub fn load(
+        file: Option<&Path>,
+        env: impl IntoIterator<Item = (String, String)>,
+    ) -> anyhow::Result<(Self, Vec<Explained>)> {
+        let mut table = Table::try_from(Self::default()).context("the defaults are plain data")?;
+        let mut defaults = Vec::new();
+        leaves("", &table, &mut defaults);
+        let mut names: Vec<String> = defaults.iter().map(|(key, _)| key.clone()).collect();
+        names.extend(OPTIONAL.iter().map(|k| (*k).to_owned()));
+        let mut origins = std::collections::BTreeMap::new();
+        if let Some(path) = file {
+            let text = fs_err::read_to_string(path)?;
+            let from_file: Table = text.parse().with_context(|| path.display().to_string())?;
+            let mut found = Vec::new();
+            leaves("", &from_file, &mut found);
+            for (key, value) in found {
+                if !names.contains(&key) {
+                    bail!("{}: unknown key `{key}`; `ferry server config` lists all keys", path.display());
+                }
+                set(&mut table, &key, value);
+                origins.insert(key, Origin::File);
+            }
+        }
+        for (name, text) in env {
+            if !name.starts_with("FERRY_") || !(name.contains("__") || name == "FERRY_DATA_DIR") {
+                continue;
+            }
+            let Some(key) = names.iter().find(|key| env_name(key) == name) else {
+                bail!("{name} names no setting of the server; `ferry server config` lists all of them");
+            };
+            let like = defaults.iter().find(|(k, _)| k == key).map(|(_, v)| v);
+            set(&mut table, key, typed(key, &text, like)?);
+            origins.insert(key.clone(), Origin::Environment(name));
+        }
+        let mut all = Vec::new();
+        leaves("", &table, &mut all);
+        let explained = all
+            .into_iter()
+            .map(|(key, value)| Explained {
+                value: if SECRET.contains(&key.as_str()) { "(secret)".into() } else { value.to_string() },
+                origin: origins.get(&key).cloned().unwrap_or(Origin::Default),
+                key,
+            })
+            .collect();
+        let config: Self = table.try_into()?;
+        config.check()?;
+        Ok((config, explained))
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let t = &self.timing;
+        if t.hold_s == 0 || t.lease_s == 0 || t.renew_s == 0 || t.renew_s * 2 > t.lease_s {
+            bail!("timing: hold_s, lease_s and renew_s must be positive, and renew_s at most half of lease_s");
+        }
+        if self.tls.cert_file.as_os_str().is_empty() != self.tls.key_file.as_os_str().is_empty() {
+            bail!("tls: give both cert_file and key_file, or neither");
+        }
+        if !matches!(self.log.format.as_str(), "json" | "text") {
+            bail!("log.format is `{}`; use `json` or `text`", self.log.format);
+        }
+        Ok(())
+    }
+
+    pub fn database_url(&self) -> String {
+        match self.database.url.as_str() {
+            "" => format!("sqlite:{}", self.data_dir.join("db").display()),
+            url => url.to_owned(),
+        }
+    }
+
+    pub fn blobs_url(&self) -> String {
+        match self.blobs.url.as_str() {
+            "" => self.data_dir.join("blobs").display().to_string(),
+            url => url.to_owned(),
+        }
+    }
+
+    pub fn master_key_file(&self) -> PathBuf {
+        if self.secrets.master_key_file.as_os_str().is_empty() {
+            self.data_dir.join("master.key")
+        } else {
+            self.secrets.master_key_file.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn layers_override_each_other_and_say_so() {
+        let dir = std::env::temp_dir().join(format!("ferry-config-{}", std::process::id()));
+        fs_err::create_dir_all(&dir).expect("dir");
+        let file = dir.join("ferry.toml");
+        fs_err::write(&file, "[timing]\nlease_s = 60\nhold_s = 5\n").expect("write");
+        let (config, explained) =
+            ServerConfig::load(Some(&file), env(&[("FERRY_TIMING__HOLD_S", "7"), ("FERRY_URL", "x")])).expect("config");
+        assert_eq!((config.timing.hold_s, config.timing.lease_s), (7, 60));
+        let origin = |key: &str| explained.iter().find(|e| e.key == key).expect(key).origin.to_string();
+        assert_eq!(origin("timing.hold_s"), "environment (FERRY_TIMING__HOLD_S)");
+        assert_eq!(origin("timing.lease_s"), "file");
+        assert_eq!(origin("control.listen"), "default");
+        fs_err::write(&file, "[timing]\nlaese_s = 60\n").expect("write");
+        let error = ServerConfig::load(Some(&file), env(&[])).expect_err("unknown key");
+        assert!(error.to_string().contains("timing.laese_s"), "{error}");
+        fs_err::remove_dir_all(dir).expect("clean");
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        for (name, value, part) in [
+            ("FERRY_TIMING__LEASE_S", "soon", "whole number"),
+            ("FERRY_TIMING__LEASE_S", "5", "at most half"),
+            ("FERRY_TIMING__LAESE_S", "5", "names no setting"),
+            ("FERRY_LOG__FORMAT", "xml", "use `json` or `text`"),
+        ] {
+            let error = ServerConfig::load(None, env(&[(name, value)])).expect_err(name);
+            assert!(format!("{error:#}").contains(part), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let (config, explained) = ServerConfig::load(None, env(&[("FERRY_SECRETS__MASTER_KEY", "m1:abc")])).expect("config");
+        assert_eq!(config.secrets.master_key.as_deref(), Some("m1:abc"));
+        assert!(explained.iter().all(|e| !e.value.contains("abc")));
+    }
+}

@@ -1,0 +1,116 @@
+//! Events of an org: a page of them, or a live stream that goes on where `Last-Event-ID` says.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use api::control::Event;
+use axum::extract::State;
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::Stream;
+use http::HeaderMap;
+use model::OrgId;
+use store::{EventCursor, topic};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::apps::Search;
+use crate::AppState;
+use crate::auth::Reader;
+use crate::error::{ApiError, ApiResult};
+use crate::request::{List, Page, Params};
+
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(events))
+}
+
+const BATCH: u64 = 200;
+/// How long a stream waits for a wake-up before it looks by itself.
+const LOOK: Duration = Duration::from_secs(5);
+/// Comments that keep proxies from closing a quiet stream.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+fn wire(event: store::Event) -> Event {
+    Event {
+        id: event.cursor.to_string(),
+        time: event.time,
+        kind: event.kind,
+        subject_type: event.subject_type,
+        subject_id: event.subject_id,
+        actor: event.actor,
+        data: event.data,
+    }
+}
+
+/// Where to go on: the header of a reconnecting client, or the query.
+pub(super) fn position(headers: &HeaderMap, search: &Search) -> Option<String> {
+    let header = headers.get("last-event-id").and_then(|v| v.to_str().ok());
+    header.or(search.text("after")).map(str::to_owned)
+}
+
+pub(super) fn wants_stream(headers: &HeaderMap) -> bool {
+    let accept = headers.get(http::header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    accept.contains("text/event-stream")
+}
+
+/// Events of the org: JSON, or with `Accept: text/event-stream` live (from now on, unless told where to go on).
+#[utoipa::path(get, path = "/v1/events", tag = "events", security(("token" = ["read-only"])), params(("after" = Option<String>, Query, description = "id of the last event that is known"), ("limit" = Option<u64>, Query), ("Last-Event-ID" = Option<String>, Header)), responses((status = 200, body = [Event])))]
+async fn events(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Params(search): Params<Search>,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    let after = match position(&headers, &search) {
+        Some(text) => Some(text.parse::<EventCursor>().map_err(|e| ApiError::invalid(e.to_string()))?),
+        None => None,
+    };
+    if wants_stream(&headers) {
+        let after = match after {
+            Some(after) => after,
+            None => state.store().last_event(&at.org).await?,
+        };
+        let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+        return Ok(Sse::new(live(state, at.org, after)).keep_alive(keep_alive).into_response());
+    }
+    let page = Page { offset: Some(0), ..search.page()? };
+    let events = state.store().events_after(&at.org, after.unwrap_or_default(), page.fetch()).await?;
+    Ok(List::new(events.into_iter().map(wire).collect(), page).into_response())
+}
+
+fn live(state: AppState, org: OrgId, mut after: EventCursor) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    let (send, receive) = tokio::sync::mpsc::channel(16);
+    tokio::spawn(async move {
+        let subscription = state.store().notifier().subscribe(topic::org(&org));
+        loop {
+            let woken = subscription.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            let events = state.store().events_after(&org, after, BATCH).await.unwrap_or_default();
+            if events.is_empty() {
+                tokio::select! {
+                    () = woken => {}
+                    () = tokio::time::sleep(LOOK) => {}
+                    () = state.stop.cancelled() => return,
+                    () = send.closed() => return,
+                }
+            }
+            for event in events {
+                after = event.cursor;
+                let event = wire(event);
+                let message = sse::Event::default().id(&event.id).event(&event.kind).json_data(&event);
+                if send.send(message.unwrap_or_default()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    stream_of(receive)
+}
+
+/// The receiving end of a channel as a stream of messages.
+pub(super) fn stream_of(
+    receive: tokio::sync::mpsc::Receiver<sse::Event>,
+) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    futures::stream::unfold(receive, |mut receive| async move { receive.recv().await.map(|e| (Ok(e), receive)) })
+}

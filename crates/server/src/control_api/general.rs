@@ -1,0 +1,82 @@
+//! Probes, the version, and who is signed in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::ErrorCode;
+use api::control::{Account, CliConfig, Version};
+use axum::Json;
+use axum::extract::State;
+use model::{Role, constants};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult};
+use crate::{AppState, VERSION};
+
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    probes().routes(routes!(current_user)).routes(routes!(cli_config))
+}
+
+/// Both listeners have these.
+pub(crate) fn probes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(livez)).routes(routes!(readyz)).routes(routes!(version))
+}
+
+/// The process lives. Touches nothing else.
+#[utoipa::path(get, path = "/livez", tag = "general", responses((status = 200, description = "alive")))]
+async fn livez() -> &'static str {
+    "ok"
+}
+
+/// The process can serve: its database answers, and it is not shutting down.
+#[utoipa::path(get, path = "/readyz", tag = "general", responses((status = 200, description = "ready"), (status = 503, description = "not ready")))]
+async fn readyz(State(state): State<AppState>) -> ApiResult<&'static str> {
+    let unready = |text: &str| ApiError::new(ErrorCode::Unavailable, text);
+    if state.stop.is_cancelled() {
+        return Err(unready("shutting down"));
+    }
+    match tokio::time::timeout(Duration::from_secs(2), state.store().ping()).await {
+        Ok(Ok(())) => Ok("ok"),
+        Ok(Err(_)) | Err(_) => Err(unready("the database does not answer")),
+    }
+}
+
+/// What this server is, and which protocols of the Runner API it speaks.
+#[utoipa::path(get, path = "/version", tag = "general", responses((status = 200, body = Version)))]
+async fn version() -> Json<Version> {
+    Json(Version {
+        version: VERSION.to_owned(),
+        git_ref: option_env!("FERRY_GIT_REF").unwrap_or("unknown").to_owned(),
+        protocol_min: constants::PROTOCOL_MIN,
+        protocol_max: constants::PROTOCOL,
+    })
+}
+
+/// The account of the token.
+#[utoipa::path(get, path = "/v1/general/current-user", tag = "general", security(("token" = ["any"])), responses((status = 200, body = Account)))]
+async fn current_user(Caller(owner): Caller) -> Json<Account> {
+    let orgs = owner.members.iter().filter(|m| owner.role_in(&m.org_id).is_some());
+    let permissions: BTreeMap<String, String> = orgs
+        .map(|m| {
+            let all = owner.role_in(&m.org_id).is_some_and(|r| r >= Role::Operator);
+            (m.org_id.to_string(), if all { "all" } else { "read" }.to_owned())
+        })
+        .collect();
+    Json(Account {
+        id: owner.account.id,
+        email: owner.account.email,
+        account_type: "auth".into(),
+        org_ids: owner.members.into_iter().map(|m| m.org_id).collect(),
+        permissions,
+        created_at: owner.account.created_at,
+    })
+}
+
+/// What a CLI needs to know before it signs in.
+#[utoipa::path(get, path = "/v1/general/cli-config", tag = "general", responses((status = 200, body = CliConfig)))]
+async fn cli_config(State(state): State<AppState>) -> Json<CliConfig> {
+    let url = state.config.control.public_url.clone();
+    Json(CliConfig { root_domain: url.clone(), dashboard_url: url, nuon_auth_enabled: false })
+}

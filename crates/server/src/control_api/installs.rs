@@ -1,0 +1,204 @@
+//! Installs, ad-hoc action runs on them, and the archives that such runs may bring along.
+
+use api::ErrorCode;
+use api::control::{Archive, CreateActionRun, CreateInstall, Install, Job};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use conductor::{NewAction, random_u128};
+use http::StatusCode;
+use model::runner::RunnerKind;
+use model::{Digest, InstallId, JobId, RunnerId, constants, spec};
+use serde_json::json;
+use store::{NewRunner, archive_key};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::apps::Search;
+use super::{jobs, runners};
+use crate::AppState;
+use crate::auth::{Operator, Reader};
+use crate::error::{ApiError, ApiResult};
+use crate::request::{Create, List, Params};
+
+pub(super) fn routes(archive_bytes: usize) -> OpenApiRouter<AppState> {
+    let uploads = OpenApiRouter::new().routes(routes!(put_archive)).layer(DefaultBodyLimit::max(archive_bytes));
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(list_of_app, create))
+        .routes(routes!(get))
+        .routes(routes!(run_action))
+        .merge(uploads)
+}
+
+async fn wire(state: &AppState, install: store::Install) -> ApiResult<Install> {
+    let runner = state.store().runner(&install.org_id, install.runner_id.as_str()).await?;
+    let cloud = |key: &str| install.cloud.get(key).cloned();
+    Ok(Install {
+        id: install.id,
+        org_id: install.org_id,
+        app_id: install.app_id,
+        name: install.name,
+        runner_id: install.runner_id,
+        runner_status: runners::status(state, &runner).0.to_owned(),
+        sandbox_status: "pending".into(),
+        composite_component_status: "pending".into(),
+        cloud_platform: install.platform,
+        aws_account: cloud("aws_account").and_then(|v| serde_json::from_value(v).ok()),
+        azure_account: cloud("azure_account").and_then(|v| serde_json::from_value(v).ok()),
+        gcp_account: cloud("gcp_account").and_then(|v| serde_json::from_value(v).ok()),
+        created_by_id: install.created_by,
+        created_at: install.created_at,
+        updated_at: install.updated_at,
+    })
+}
+
+async fn wire_all(state: &AppState, installs: Vec<store::Install>) -> ApiResult<Vec<Install>> {
+    let mut out = Vec::with_capacity(installs.len());
+    for install in installs {
+        out.push(wire(state, install).await?);
+    }
+    Ok(out)
+}
+
+/// The installs of the org.
+#[utoipa::path(get, path = "/v1/installs", tag = "installs", security(("token" = ["read-only"])), params(("q" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Install])))]
+async fn list(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Params(search): Params<Search>,
+) -> ApiResult<List<Install>> {
+    let page = search.page()?;
+    let installs = state.store().installs(&at.org, None, &search.q, page.offset(), page.fetch()).await?;
+    Ok(List::new(wire_all(&state, installs).await?, page))
+}
+
+/// The installs of an app.
+#[utoipa::path(get, path = "/v1/apps/{app_id}/installs", tag = "installs", security(("token" = ["read-only"])), params(("app_id" = String, Path, description = "name or id"), ("q" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Install]), (status = 404, body = api::ErrorBody)))]
+async fn list_of_app(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(app): Path<String>,
+    Params(search): Params<Search>,
+) -> ApiResult<List<Install>> {
+    let page = search.page()?;
+    let app = state.store().app(&at.org, &app).await?;
+    let installs = state.store().installs(&at.org, Some(&app.id), &search.q, page.offset(), page.fetch()).await?;
+    Ok(List::new(wire_all(&state, installs).await?, page))
+}
+
+/// Makes an install of an app, with its runner.
+#[utoipa::path(post, path = "/v1/apps/{app_id}/installs", tag = "installs", security(("token" = ["operator"])), params(("app_id" = String, Path, description = "name or id")), request_body = CreateInstall, responses((status = 201, body = Install), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn create(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(app): Path<String>,
+    request: Create<CreateInstall>,
+) -> ApiResult<(StatusCode, Json<Install>)> {
+    let app = state.store().app(&at.org, &app).await?;
+    let wanted = &request.value;
+    model::name::check(&wanted.name).map_err(ApiError::invalid)?;
+    let (platform, cloud) = match (&wanted.aws_account, &wanted.azure_account, &wanted.gcp_account) {
+        (None, None, None) => ("local", json!({})),
+        (Some(aws), None, None) => ("aws", json!({ "aws_account": aws })),
+        (None, Some(azure), None) => ("azure", json!({ "azure_account": azure })),
+        (None, None, Some(gcp)) => ("gcp", json!({ "gcp_account": gcp })),
+        _ => return Err(ApiError::invalid("an install lies in one cloud: give one account")),
+    };
+    let now = state.conductor.now();
+    let id = InstallId::new(now, random_u128());
+    let runner = NewRunner {
+        id: RunnerId::new(now, random_u128()),
+        org_id: at.org.clone(),
+        name: wanted.name.clone(),
+        kind: RunnerKind::Install,
+        install_id: Some(id.clone()),
+    };
+    let install = store::Install {
+        id,
+        org_id: at.org.clone(),
+        app_id: app.id,
+        name: wanted.name.clone(),
+        platform: platform.into(),
+        cloud,
+        runner_id: runner.id.clone(),
+        created_by: at.owner.account.id.clone(),
+        created_at: now,
+        updated_at: now,
+    };
+    let idem = request.idempotency(&at.owner.account.id);
+    let created = state.store().create_install(install, runner, idem).await?;
+    let install = state.store().install(&at.org, &created.id).await?;
+    Ok((StatusCode::CREATED, Json(wire(&state, install).await?)))
+}
+
+/// An install, by name or id.
+#[utoipa::path(get, path = "/v1/installs/{install_id}", tag = "installs", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id")), responses((status = 200, body = Install), (status = 404, body = api::ErrorBody)))]
+async fn get(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(install): Path<String>,
+) -> ApiResult<Json<Install>> {
+    let install = state.store().install(&at.org, &install).await?;
+    Ok(Json(wire(&state, install).await?))
+}
+
+/// Runs an action that carries its steps in the request.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/action-runs", tag = "actions", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = CreateActionRun, responses((status = 201, body = Job), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody)))]
+async fn run_action(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<CreateActionRun>,
+) -> ApiResult<(StatusCode, Json<Job>)> {
+    let install = state.store().install(&at.org, &install).await?;
+    let runner = state.store().runner(&at.org, install.runner_id.as_str()).await?;
+    let idem = request.idempotency(&at.owner.account.id);
+    let wanted = request.value;
+    let timeout_s = wanted.timeout_s.unwrap_or(constants::ACTION_TIMEOUT_S);
+    spec::check_timeout(timeout_s).map_err(ApiError::invalid)?;
+    spec::check_steps(&wanted.steps).map_err(ApiError::invalid)?;
+    spec::check_env(&wanted.run_env_vars).map_err(ApiError::invalid)?;
+    for step in &wanted.steps {
+        if let Some(spec::Source::Archive { digest, .. }) = &step.source
+            && !state.store().has_archive(&at.org, digest).await?
+        {
+            let text = format!("step `{}` names archive {digest}, which is not here", step.name);
+            return Err(ApiError::invalid(text).hint("upload it first with PUT /v1/archives/{digest}"));
+        }
+    }
+    let action = NewAction {
+        name: wanted.name,
+        steps: wanted.steps,
+        run_env: wanted.run_env_vars,
+        timeout_s,
+        secrets: wanted.secrets,
+        limits: wanted.limits,
+        target: wanted.target,
+        priority: wanted.priority,
+    };
+    let created = state.conductor.submit_action(install, &runner, action, at.actor(), idem).await?;
+    let id = JobId::parse(&created.id).map_err(|e| ApiError::invalid(e.to_string()))?;
+    let job = state.store().job(&at.org, &id).await?;
+    Ok((StatusCode::CREATED, Json(jobs::wire(&state, job, false).await?)))
+}
+
+/// Uploads a source archive (tar), named by its SHA-256.
+#[utoipa::path(put, path = "/v1/archives/{digest}", tag = "actions", security(("token" = ["operator"])), params(("digest" = String, Path, description = "`sha256:` and 64 hexadecimal characters")), request_body(content = Vec<u8>, content_type = "application/octet-stream"), responses((status = 201, body = Archive), (status = 400, body = api::ErrorBody)))]
+async fn put_archive(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(digest): Path<String>,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> ApiResult<(StatusCode, Json<Archive>)> {
+    let limit = state.config.limits.archive_bytes >> 20;
+    let body = body.map_err(|_| ApiError::new(ErrorCode::TooLarge, format!("an archive may have {limit} MiB")))?;
+    let digest = Digest::parse(&digest).map_err(ApiError::invalid)?;
+    if Digest::of(&body) != digest {
+        return Err(ApiError::invalid("the archive does not match the digest in the path"));
+    }
+    let size_bytes = body.len() as u64;
+    state.store().blobs().put(&archive_key(&at.org, &digest), body).await?;
+    state.store().add_archive(&at.org, &digest, size_bytes, state.conductor.now()).await?;
+    Ok((StatusCode::CREATED, Json(Archive { digest, size_bytes })))
+}

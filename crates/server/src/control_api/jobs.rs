@@ -1,0 +1,178 @@
+//! Jobs: list, look, cancel, settle.
+
+use api::control::{Execution, Job, SettleJob};
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use model::{JobError, JobId, JobState, JobType, Outcome, constants};
+use store::{JobFilter, StoreError};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::apps::Search;
+use crate::AppState;
+use crate::auth::{Operator, Reader};
+use crate::error::{ApiError, ApiResult};
+use crate::request::{Create, List, Params};
+
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get))
+        .routes(routes!(cancel))
+        .routes(routes!(settle))
+}
+
+pub(super) fn parse_id(text: &str) -> ApiResult<JobId> {
+    Ok(JobId::parse(text).map_err(|_| StoreError::NotFound("job"))?)
+}
+
+fn nanoseconds(seconds: u64) -> i64 {
+    i64::try_from(seconds).unwrap_or(i64::MAX / 1_000_000_000).saturating_mul(1_000_000_000)
+}
+
+/// A job as the API shows it; with `full`, its executions, steps and outputs too.
+pub(super) async fn wire(state: &AppState, job: store::Job, full: bool) -> ApiResult<Job> {
+    let waiting_reason = state.conductor.waiting_reason(&job).await?;
+    let (mut executions, mut steps, mut outputs, mut last) = (Vec::new(), Vec::new(), serde_json::Map::new(), None);
+    if full {
+        for row in state.store().executions_of(&job.id).await? {
+            if row.epoch == job.epoch {
+                steps = row.steps.clone();
+                if let Some(result) = state.store().result(&job.org_id, &row.id).await? {
+                    outputs = result.outputs;
+                    last = Some(row.id.clone());
+                }
+            }
+            executions.push(Execution {
+                id: row.id,
+                runner_job_id: row.job_id,
+                epoch: row.epoch,
+                generation: row.generation,
+                status: row.state,
+                status_description: row.reason,
+                created_at: row.created_at,
+                started_at: row.started_at,
+                finished_at: row.finished_at,
+            });
+        }
+    }
+    let ended = job.finished_at.or_else(|| job.started_at.map(|_| state.conductor.now()));
+    let execution_time = job.started_at.zip(ended).map(|(from, to)| to.since(from).as_nanos() as i64);
+    let (owner_id, owner_type) = match &job.install_id {
+        Some(install) => (install.to_string(), "installs"),
+        None => (job.org_id.to_string(), "orgs"),
+    };
+    let description = match &waiting_reason {
+        Some(reason) => reason.clone(),
+        None if job.reason.is_empty() => job.state.to_string(),
+        None => job.reason.clone(),
+    };
+    Ok(Job {
+        error: job.error_code.as_ref().map(|code| JobError::new(code, job.reason.clone())),
+        id: job.id,
+        org_id: job.org_id,
+        runner_id: job.runner_id,
+        install_id: job.install_id,
+        owner_id,
+        owner_type: owner_type.into(),
+        job_type: job.job_type,
+        group: job.group,
+        operation: job.operation,
+        name: job.name,
+        status: job.state,
+        status_description: description,
+        waiting_reason,
+        target: job.target,
+        priority: job.priority,
+        log_stream_id: job.log_stream_id,
+        execution_count: job.epoch,
+        max_executions: job.max_executions,
+        execution_timeout: nanoseconds(job.timeout_s),
+        queue_timeout: nanoseconds(constants::QUEUE_TIMEOUT_S),
+        execution_time,
+        cancel_requested_at: job.cancel_at,
+        steps,
+        outputs,
+        executions,
+        final_runner_job_execution_id: last,
+        created_by_id: job.created_by,
+        created_at: job.created_at,
+        updated_at: job.updated_at,
+        started_at: job.started_at,
+        finished_at: job.finished_at,
+    })
+}
+
+/// The jobs of the org, newest first.
+#[utoipa::path(get, path = "/v1/runner-jobs", tag = "jobs", security(("token" = ["read-only"])), params(("install" = Option<String>, Query, description = "name or id"), ("runner" = Option<String>, Query, description = "name or id"), ("status" = Option<JobState>, Query), ("type" = Option<JobType>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Job])))]
+async fn list(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Params(search): Params<Search>,
+) -> ApiResult<List<Job>> {
+    let page = search.page()?;
+    let install = match search.text("install") {
+        Some(name) => Some(state.store().install(&at.org, name).await?.id),
+        None => None,
+    };
+    let runner = match search.text("runner") {
+        Some(name) => Some(state.store().runner(&at.org, name).await?.id),
+        None => None,
+    };
+    let unknown = |what: &str, text: &str, all: String| ApiError::invalid(format!("`{text}` is no {what}; use one of {all}"));
+    let status = match search.text("status") {
+        Some(text) => Some(
+            JobState::parse(text)
+                .ok_or_else(|| unknown("status", text, JobState::ALL.map(JobState::as_str).join(", ")))?,
+        ),
+        None => None,
+    };
+    let job_type = match search.text("type") {
+        Some(text) => Some(
+            JobType::parse(text).ok_or_else(|| unknown("type", text, JobType::ALL.map(JobType::as_str).join(", ")))?,
+        ),
+        None => None,
+    };
+    let filter = JobFilter { install, runner, state: status, job_type };
+    let mut jobs = Vec::new();
+    for job in state.store().jobs(&at.org, filter, page.offset(), page.fetch()).await? {
+        jobs.push(wire(&state, job, false).await?);
+    }
+    Ok(List::new(jobs, page))
+}
+
+/// A job with its executions, steps and outputs.
+#[utoipa::path(get, path = "/v1/runner-jobs/{runner_job_id}", tag = "jobs", security(("token" = ["read-only"])), params(("runner_job_id" = String, Path)), responses((status = 200, body = Job), (status = 404, body = api::ErrorBody)))]
+async fn get(State(state): State<AppState>, Reader(at): Reader, Path(id): Path<String>) -> ApiResult<Json<Job>> {
+    let job = state.store().job(&at.org, &parse_id(&id)?).await?;
+    Ok(Json(wire(&state, job, true).await?))
+}
+
+/// Cancels a job. One that runs ends when its runner has interrupted it; asking twice is harmless.
+#[utoipa::path(post, path = "/v1/runner-jobs/{runner_job_id}/cancel", tag = "jobs", security(("token" = ["operator"])), params(("runner_job_id" = String, Path)), responses((status = 202, body = Job), (status = 404, body = api::ErrorBody)))]
+async fn cancel(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(id): Path<String>,
+) -> ApiResult<(StatusCode, Json<Job>)> {
+    let job = state.store().cancel(&at.org, &parse_id(&id)?, at.actor(), state.conductor.now()).await?;
+    Ok((StatusCode::ACCEPTED, Json(wire(&state, job, true).await?)))
+}
+
+/// Says how an unknown job ended, after someone has looked.
+#[utoipa::path(post, path = "/v1/runner-jobs/{runner_job_id}/settle", tag = "jobs", security(("token" = ["operator"])), params(("runner_job_id" = String, Path)), request_body = SettleJob, responses((status = 201, body = Job), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn settle(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(id): Path<String>,
+    request: Create<SettleJob>,
+) -> ApiResult<(StatusCode, Json<Job>)> {
+    let SettleJob { outcome, note } = request.value;
+    if !matches!(outcome, Outcome::Finished | Outcome::Failed | Outcome::Cancelled) {
+        return Err(ApiError::invalid("an unknown job is settled as finished, failed or cancelled"));
+    }
+    let now = state.conductor.now();
+    let job = state.store().settle(&at.org, &parse_id(&id)?, outcome, &note, at.actor(), now).await?;
+    Ok((StatusCode::CREATED, Json(wire(&state, job, true).await?)))
+}

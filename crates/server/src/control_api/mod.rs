@@ -1,0 +1,58 @@
+//! The Control API: what the CLI, the dashboard and integrations call.
+
+mod apps;
+mod events;
+mod general;
+mod installs;
+mod jobs;
+mod logs;
+mod orgs;
+mod runners;
+mod tokens;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::docs::BearerToken;
+use crate::{AppState, docs, http};
+
+pub(crate) use general::probes;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Ferry Control API", description = "What the CLI, the dashboard and integrations call."),
+    modifiers(&BearerToken)
+)]
+struct Document;
+
+fn routes(archive_bytes: usize) -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .merge(general::routes())
+        .merge(orgs::routes())
+        .merge(tokens::routes())
+        .merge(apps::routes())
+        .merge(installs::routes(archive_bytes))
+        .merge(jobs::routes())
+        .merge(runners::routes())
+        .merge(logs::routes())
+        .merge(events::routes())
+}
+
+/// The document that is committed as `api/openapi/control.json`.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    routes(0).split_for_parts().1
+}
+
+pub(crate) fn router(state: AppState) -> Router {
+    let limits = state.config.limits.clone();
+    let (router, document) = routes(limits.archive_bytes).split_for_parts();
+    router
+        .merge(docs::routes(document))
+        .fallback(http::no_route)
+        .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(CatchPanicLayer::custom(docs::panicked))
+        .with_state(state)
+}

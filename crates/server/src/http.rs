@@ -1,0 +1,160 @@
+//! Listeners: plain or TLS, with request ids, logs of every request, and a shutdown that ends held requests.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use api::ErrorCode;
+use axum::Router;
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::serve::{Listener, ListenerExt as _};
+use http::{HeaderValue, StatusCode};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::config;
+use crate::error::ApiError;
+
+pub(crate) async fn bind(address: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("can't listen on {address}"))
+}
+
+pub(crate) fn tls_config(tls: &config::Tls) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
+    if tls.cert_file.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let cert_name = || tls.cert_file.display().to_string();
+    let certs = CertificateDer::pem_file_iter(&tls.cert_file)
+        .with_context(cert_name)?
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(cert_name)?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key_file).with_context(|| tls.key_file.display().to_string())?;
+    let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(certs, key)?;
+    Ok(Some(Arc::new(config)))
+}
+
+/// Serves until told to stop; then no new connection is taken, and open requests may finish.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    app: Router,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    stop: CancellationToken,
+) {
+    let app = app.layer(axum::middleware::from_fn(around));
+    let shutdown = stop.clone();
+    let outcome = match tls {
+        None => {
+            let listener = listener.tap_io(|stream| {
+                let _ = stream.set_nodelay(true);
+            });
+            axum::serve(listener, app).with_graceful_shutdown(shutdown.cancelled_owned()).await
+        }
+        Some(config) => {
+            let listener = TlsListener::start(listener, config, stop);
+            axum::serve(listener, app).with_graceful_shutdown(shutdown.cancelled_owned()).await
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::error!(%error, "a listener ended");
+    }
+}
+
+/// Handshakes run beside the accept loop, so that a slow client holds up nobody.
+struct TlsListener {
+    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    local: SocketAddr,
+}
+
+const HANDSHAKES: usize = 512;
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl TlsListener {
+    fn start(listener: TcpListener, config: Arc<rustls::ServerConfig>, stop: CancellationToken) -> Self {
+        let local = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)));
+        let (send, ready) = mpsc::channel(HANDSHAKES);
+        let acceptor = TlsAcceptor::from(config);
+        tokio::spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    () = stop.cancelled() => return,
+                };
+                let Ok((stream, peer)) = accepted else {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                };
+                let (acceptor, send) = (acceptor.clone(), send.clone());
+                tokio::spawn(async move {
+                    let _ = stream.set_nodelay(true);
+                    match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+                        Ok(Ok(stream)) => {
+                            let _ = send.send((stream, peer)).await;
+                        }
+                        Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+                        Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+                    }
+                });
+            }
+        });
+        Self { ready, local }
+    }
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        match self.ready.recv().await {
+            Some(accepted) => accepted,
+            // The accept loop has ended: wait for the shutdown.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        Ok(self.local)
+    }
+}
+
+/// Gives every request an id, logs it once, and writes the bodies of errors.
+async fn around(request: Request, next: Next) -> Response {
+    let id = format!("req{:016x}", conductor::random_u128() as u64);
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|p| p.as_str().to_owned());
+    let path = route.unwrap_or_else(|| request.uri().path().to_owned());
+    let started = Instant::now();
+    let mut response = next.run(request).await;
+    let duration_ms = started.elapsed().as_millis() as u64;
+    let status = response.status();
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        if error.code.status() >= 500 {
+            let internal = error.internal.as_deref().unwrap_or_default();
+            tracing::error!(request_id = id, %method, path, code = error.code.as_str(), internal, "request failed");
+        }
+        let headers = std::mem::take(response.headers_mut());
+        response = (status, axum::Json(error.body(&id))).into_response();
+        response.headers_mut().extend(headers);
+    } else if status == StatusCode::METHOD_NOT_ALLOWED {
+        let error = ApiError::new(ErrorCode::InvalidRequest, format!("{method} is not a method of this path"));
+        response = (status, axum::Json(error.body(&id))).into_response();
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(api::headers::REQUEST_ID, value);
+    }
+    tracing::debug!(request_id = id, %method, path, status = status.as_u16(), duration_ms, "request");
+    response
+}
+
+/// What unknown paths answer.
+pub(crate) async fn no_route(uri: http::Uri) -> ApiError {
+    ApiError::new(ErrorCode::NotFound, format!("there is no route {}", uri.path())).hint("see /docs")
+}

@@ -1,0 +1,89 @@
+//! Who is there: sightings of runners, collected in memory and written in batches. A lost batch costs a moment of
+//! `last seen`, nothing else.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::runner::RunnerReport;
+use model::waiting::Sightings;
+use model::{RunnerId, Timestamp};
+
+use crate::AppState;
+
+#[derive(Debug, Clone, Default)]
+struct Entry {
+    sightings: Sightings,
+    report: Option<RunnerReport>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct PresenceBook {
+    dirty: Arc<Mutex<HashMap<RunnerId, Entry>>>,
+    changed: Arc<tokio::sync::Notify>,
+}
+
+impl PresenceBook {
+    pub(crate) fn seen(&self, runner: &RunnerId, report: Option<RunnerReport>, now: Timestamp) {
+        let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = dirty.entry(runner.clone()).or_default();
+        entry.sightings = Sightings { seen_at: Some(now), closed_at: None };
+        entry.report = report.or(entry.report.take());
+        drop(dirty);
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn closed(&self, runner: &RunnerId, now: Timestamp) {
+        let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+        dirty.entry(runner.clone()).or_default().sightings.closed_at = Some(now);
+        drop(dirty);
+        self.changed.notify_one();
+    }
+}
+
+/// Notes a closed connection when it is dropped before the poll was answered.
+pub(crate) struct OpenPoll {
+    pub(crate) state: AppState,
+    pub(crate) runner: RunnerId,
+    pub(crate) answered: bool,
+}
+
+impl Drop for OpenPoll {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.state.presence.closed(&self.runner, self.state.conductor.now());
+        }
+    }
+}
+
+/// Writes sightings and token uses, at most ten times a second.
+pub(crate) async fn write_loop(state: AppState) {
+    let pause = std::time::Duration::from_millis(100);
+    let book = state.presence.clone();
+    loop {
+        tokio::select! {
+            () = book.changed.notified() => {}
+            () = tokio::time::sleep(std::time::Duration::from_secs(5)) => {}
+            () = state.stop.cancelled() => {}
+        }
+        if let Err(error) = flush(&state).await {
+            tracing::debug!(%error, "sightings are written later");
+        }
+        if state.stop.is_cancelled() {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn flush(state: &AppState) -> store::Result<()> {
+    let dirty = std::mem::take(&mut *state.presence.dirty.lock().unwrap_or_else(PoisonError::into_inner));
+    if !dirty.is_empty() {
+        let batch = dirty.into_iter().map(|(id, e)| (id, e.sightings, e.report)).collect();
+        state.store().note_sightings(batch).await?;
+    }
+    let uses = std::mem::take(&mut *state.token_uses.lock().unwrap_or_else(PoisonError::into_inner));
+    if !uses.is_empty() {
+        state.store().touch_tokens(uses.into_iter().collect()).await?;
+    }
+    Ok(())
+}

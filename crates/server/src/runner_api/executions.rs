@@ -1,0 +1,136 @@
+//! What happens to an execution: start, renew, progress, log, result.
+
+use api::ErrorCode;
+use api::runner::{
+    LogAnswer, ProgressRequest, RenewAnswer, RenewRequest, ResultAnswer, ResultRequest, StartAnswer,
+};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use model::Digest;
+use model::papers::Order;
+use store::{StoreError, archive_key, topic, unpack_batch};
+
+use super::session::{OnExecution, Signed};
+use crate::AppState;
+use crate::error::{ApiError, ApiResult};
+use crate::request;
+
+/// Renews the leases of a runner's executions; does not depend on their work.
+#[utoipa::path(post, path = "/v1/runners/{runner_id}/renew", tag = "sessions", params(("runner_id" = String, Path)), request_body = RenewRequest, responses((status = 200, body = RenewAnswer), (status = 409, body = api::ErrorBody)))]
+pub(super) async fn renew(
+    State(state): State<AppState>,
+    Path(runner): Path<String>,
+    signed: Signed,
+) -> ApiResult<Json<RenewAnswer>> {
+    let session = &signed.session;
+    if runner != session.runner_id.as_str() {
+        return Err(StoreError::NotFound("runner").into());
+    }
+    let wanted: RenewRequest = request::parse(&signed.body)?;
+    let held = wanted.executions.into_iter().map(|h| (h.execution_id, h.epoch)).collect();
+    let (lease_s, now) = (state.conductor.timing.lease_s, state.conductor.now());
+    state.presence.seen(&session.runner_id, None, now);
+    let (renewed, lost, cancels) =
+        state.store().renew(&session.runner_id, session.generation, held, lease_s, now).await?;
+    Ok(Json(RenewAnswer { renewed, lost, cancels, lease_s, server_time: now }))
+}
+
+/// A runner says that it goes.
+#[utoipa::path(post, path = "/v1/runners/{runner_id}/leave", tag = "sessions", params(("runner_id" = String, Path)), responses((status = 200, description = "noted")))]
+pub(super) async fn leave(
+    State(state): State<AppState>,
+    Path(runner): Path<String>,
+    signed: Signed,
+) -> ApiResult<&'static str> {
+    if runner != signed.session.runner_id.as_str() {
+        return Err(StoreError::NotFound("runner").into());
+    }
+    state.presence.closed(&signed.session.runner_id, state.conductor.now());
+    Ok("noted")
+}
+
+/// Agrees that work may begin. Nothing is spawned before this has answered.
+#[utoipa::path(post, path = "/v1/executions/{execution_id}/start", tag = "executions", params(("execution_id" = String, Path)), responses((status = 200, body = StartAnswer), (status = 409, body = api::ErrorBody)))]
+pub(super) async fn start(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<StartAnswer>> {
+    let (lease_s, now) = (state.conductor.timing.lease_s, state.conductor.now());
+    let session = &on.signed.session;
+    state.store().start(&session.runner_id, session.generation, &on.execution.id, lease_s, now).await?;
+    Ok(Json(StartAnswer { lease_s }))
+}
+
+/// The exact bytes of the spec.
+#[utoipa::path(get, path = "/v1/executions/{execution_id}/spec", tag = "executions", params(("execution_id" = String, Path)), responses((status = 200, description = "the spec", body = Vec<u8>, content_type = "application/json"), (status = 404, body = api::ErrorBody)))]
+pub(super) async fn spec(State(state): State<AppState>, on: OnExecution) -> ApiResult<Vec<u8>> {
+    let job = current_job(&state, &on).await?;
+    Ok(state.store().spec(&on.execution.org_id, &job.id).await?)
+}
+
+/// The job of an execution whose epoch is current.
+async fn current_job(state: &AppState, on: &OnExecution) -> ApiResult<store::Job> {
+    let job = state.store().job(&on.execution.org_id, &on.execution.job_id).await?;
+    if job.epoch != on.execution.epoch || job.state.is_terminal() {
+        return Err(StoreError::LeaseLost.into());
+    }
+    Ok(job)
+}
+
+/// An artifact that the order names.
+#[utoipa::path(get, path = "/v1/executions/{execution_id}/artifacts/{digest}", tag = "executions", params(("execution_id" = String, Path), ("digest" = String, Path)), responses((status = 200, description = "the artifact", body = Vec<u8>, content_type = "application/octet-stream"), (status = 404, body = api::ErrorBody)))]
+pub(super) async fn artifact(State(state): State<AppState>, on: OnExecution) -> ApiResult<Bytes> {
+    let job = current_job(&state, &on).await?;
+    let digest = Digest::parse(on.rest.as_deref().unwrap_or_default()).map_err(ApiError::invalid)?;
+    let order = state.store().order(&job.org_id, &job.id).await?;
+    let order: Order = serde_json::from_str(&order.payload).map_err(|e| ApiError::invalid(e.to_string()))?;
+    if !order.artifact_digests.contains(&digest) {
+        return Err(StoreError::NotFound("artifact of this order").into());
+    }
+    Ok(state.store().blobs().get(&archive_key(&job.org_id, &digest)).await?)
+}
+
+/// How far the steps are.
+#[utoipa::path(post, path = "/v1/executions/{execution_id}/progress", tag = "executions", params(("execution_id" = String, Path)), request_body = ProgressRequest, responses((status = 200, description = "noted")))]
+pub(super) async fn progress(State(state): State<AppState>, on: OnExecution) -> ApiResult<&'static str> {
+    let wanted: ProgressRequest = request::parse(&on.signed.body)?;
+    let runner = &on.signed.session.runner_id;
+    state.store().progress(runner, &on.execution.id, wanted.epoch, wanted.steps).await?;
+    Ok("noted")
+}
+
+/// Appends log chunks: frames, zstd-compressed, the next in order. An empty body asks which is next. Chunks of a stale epoch
+/// belong to their execution and are kept all the same.
+#[utoipa::path(post, path = "/v1/executions/{execution_id}/logs", tag = "executions", params(("execution_id" = String, Path)), request_body(content = Vec<u8>, content_type = "application/zstd"), responses((status = 200, body = LogAnswer), (status = 409, body = api::ErrorBody)))]
+pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<LogAnswer>> {
+    let id = &on.execution.id;
+    if on.signed.body.is_empty() {
+        return Ok(Json(LogAnswer { next_seq: state.store().log_head(id).await? }));
+    }
+    let chunks = unpack_batch(&on.signed.body).map_err(|e| ApiError::invalid(e.to_string()))?;
+    let first_seq = chunks.first().map(|c| c.seq).ok_or_else(|| ApiError::invalid("a batch holds at least one chunk"))?;
+    if chunks.iter().zip(first_seq..).any(|(c, seq)| c.seq != seq) {
+        return Err(ApiError::new(ErrorCode::InvalidRequest, "the chunks of a batch are not in order"));
+    }
+    let next_seq = first_seq + chunks.len() as u64;
+    let data = on.signed.body.to_vec();
+    let now = state.conductor.now();
+    let outcome = state.store().append_log(&on.execution.org_id, id, first_seq, next_seq, data, now).await;
+    let next_seq = match outcome {
+        Err(StoreError::LogOutOfOrder { next_seq }) => next_seq,
+        other => other?,
+    };
+    state.store().notifier().wake(topic::job(&on.execution.job_id));
+    Ok(Json(LogAnswer { next_seq }))
+}
+
+/// The result record: written once, for the current epoch; the first one wins.
+#[utoipa::path(post, path = "/v1/executions/{execution_id}/result", tag = "executions", params(("execution_id" = String, Path)), request_body = ResultRequest, responses((status = 200, body = ResultAnswer), (status = 409, body = api::ErrorBody)))]
+pub(super) async fn result(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<ResultAnswer>> {
+    let wanted: ResultRequest = request::parse(&on.signed.body)?;
+    let session = &on.signed.session;
+    let now = state.conductor.now();
+    let written = state
+        .store()
+        .write_result(&session.runner_id, session.generation, &on.execution.id, wanted.epoch, &wanted.result, now)
+        .await?;
+    Ok(Json(ResultAnswer { recorded: written.recorded }))
+}

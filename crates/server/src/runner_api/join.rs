@@ -1,0 +1,61 @@
+//! Joining: a credential opens a new session generation, which fences the one before.
+
+use api::ErrorCode;
+use api::runner::{JOIN_PROOF, JoinAnswer, JoinRequest, Timing};
+use axum::Json;
+use axum::extract::{Request, State};
+use http::StatusCode;
+use model::papers::RequestText;
+
+use super::session::check_protocol;
+use crate::AppState;
+use crate::error::{ApiError, ApiResult};
+use crate::request;
+
+/// The text that the proof covers: nothing but the word itself, under the key that it proves.
+pub(super) fn proof_text(public_key: &str) -> RequestText<'_> {
+    RequestText {
+        method: JOIN_PROOF,
+        path_and_query: "",
+        runner: "",
+        generation: 0,
+        time: "",
+        nonce: public_key,
+        body: b"",
+    }
+}
+
+impl AppState {
+    pub(super) fn wire_timing(&self) -> Timing {
+        let t = &self.conductor.timing;
+        Timing { hold_s: t.hold_s, lease_s: t.lease_s, renew_s: t.renew_s, offline_s: t.offline_s }
+    }
+}
+
+/// Opens a session.
+#[utoipa::path(post, path = "/v1/join", tag = "sessions", request_body = JoinRequest, responses((status = 201, body = JoinAnswer), (status = 401, body = api::ErrorBody)))]
+pub(super) async fn join(State(state): State<AppState>, request: Request) -> ApiResult<(StatusCode, Json<JoinAnswer>)> {
+    check_protocol(request.headers())?;
+    let body = request::bytes(request, &state).await?;
+    let wanted: JoinRequest = request::parse(&body)?;
+    if !proof_text(&wanted.public_key).verify(&wanted.public_key, &wanted.proof) {
+        return Err(ApiError::new(ErrorCode::BadSignature, "the proof does not match the public key"));
+    }
+    let now = state.conductor.now();
+    let joined =
+        state.store().join(&wanted.credential, &wanted.public_key, &wanted.version, &wanted.hostname, now).await?;
+    tracing::info!(runner = %joined.runner.id, generation = joined.generation, "a runner joined");
+    let answer = JoinAnswer {
+        runner_id: joined.runner.id,
+        name: joined.runner.name,
+        kind: joined.runner.kind,
+        org_id: joined.runner.org_id,
+        install_id: joined.runner.install_id,
+        generation: joined.generation,
+        keys: state.conductor.signing_keys().public,
+        settings: joined.runner.settings,
+        timing: state.wire_timing(),
+        server_time: now,
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
+}

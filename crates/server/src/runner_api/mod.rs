@@ -1,0 +1,58 @@
+//! The Runner API: what runners call. Every request but the join is signed with the session's key.
+
+mod executions;
+mod join;
+mod poll;
+mod session;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::control_api::probes;
+use crate::{AppState, docs, http};
+
+pub(crate) use session::SessionCache;
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Ferry Runner API",
+    description = "What runners call. Every request but the join carries x-ferry-runner, x-ferry-generation, x-ferry-time, x-ferry-nonce and x-ferry-signature; those of an execution also x-ferry-execution-token."
+))]
+struct Document;
+
+fn routes(log_body_bytes: usize) -> OpenApiRouter<AppState> {
+    let uploads =
+        OpenApiRouter::new().routes(routes!(executions::append_log)).layer(DefaultBodyLimit::max(log_body_bytes));
+    OpenApiRouter::with_openapi(Document::openapi())
+        .merge(probes())
+        .routes(routes!(join::join))
+        .routes(routes!(poll::poll))
+        .routes(routes!(executions::renew))
+        .routes(routes!(executions::leave))
+        .routes(routes!(executions::start))
+        .routes(routes!(executions::spec))
+        .routes(routes!(executions::artifact))
+        .routes(routes!(executions::progress))
+        .routes(routes!(executions::result))
+        .merge(uploads)
+}
+
+/// The document that is committed as `api/openapi/runner.json`.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    routes(0).split_for_parts().1
+}
+
+pub(crate) fn router(state: AppState) -> Router {
+    let limits = state.config.limits.clone();
+    let (router, document) = routes(limits.log_body_bytes).split_for_parts();
+    router
+        .merge(docs::routes(document))
+        .fallback(http::no_route)
+        .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(CatchPanicLayer::custom(docs::panicked))
+        .with_state(state)
+}

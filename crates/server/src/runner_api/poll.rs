@@ -1,0 +1,183 @@
+//! The held request: brings jobs the moment they exist, cancellations until the result is in, and settings that changed.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+use api::ErrorCode;
+use api::runner::{Assignment, PollAnswer, PollRequest};
+use axum::Json;
+use axum::extract::{Path, State};
+use conductor::{random_u128, secret};
+use model::papers::Grant;
+use model::{Digest, ExecutionId, RunnerId, constants};
+use store::{Assigned, CLAIMS_PER_POLL, PollInput, PollOutput, StoreError, topic};
+use tokio_util::sync::CancellationToken;
+
+use super::session::Signed;
+use crate::AppState;
+use crate::error::{ApiError, ApiResult};
+use crate::presence::OpenPoll;
+use crate::request;
+
+/// Holds a runner's request until there is something to say, or the hold is over.
+#[utoipa::path(post, path = "/v1/runners/{runner_id}/poll", tag = "sessions", params(("runner_id" = String, Path)), request_body = PollRequest, responses((status = 200, body = PollAnswer), (status = 409, body = api::ErrorBody)))]
+pub(super) async fn poll(
+    State(state): State<AppState>,
+    Path(runner): Path<String>,
+    signed: Signed,
+) -> ApiResult<Json<PollAnswer>> {
+    let session = &signed.session;
+    if runner != session.runner_id.as_str() {
+        return Err(StoreError::NotFound("runner").into());
+    }
+    let wanted: PollRequest = request::parse(&signed.body)?;
+    if wanted.nonce != signed.nonce {
+        return Err(ApiError::new(ErrorCode::BadSignature, "the nonce in the body is not the one of the request"));
+    }
+    let mut open = OpenPoll { state: state.clone(), runner: session.runner_id.clone(), answered: false };
+    let answer = hold(&state, &session.runner_id, session.generation, &wanted).await;
+    open.answered = true;
+    answer.map(Json)
+}
+
+/// A fresh poll ends the one before it: its connection is dead, whatever it looks like.
+struct Place<'s> {
+    state: &'s AppState,
+    runner: RunnerId,
+    token: CancellationToken,
+}
+
+impl<'s> Place<'s> {
+    fn take(state: &'s AppState, runner: &RunnerId) -> Self {
+        let token = CancellationToken::new();
+        let mut polls = state.polls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(older) = polls.insert(runner.clone(), token.clone()) {
+            older.cancel();
+        }
+        Self { state, runner: runner.clone(), token }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut polls = self.state.polls.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.token.is_cancelled() {
+            polls.remove(&self.runner);
+        }
+    }
+}
+
+async fn hold(state: &AppState, runner: &RunnerId, generation: u64, wanted: &PollRequest) -> ApiResult<PollAnswer> {
+    let place = Place::take(state, runner);
+    let seconds = if wanted.no_wait { 0 } else { state.conductor.timing.hold_s };
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(seconds);
+    let subscription = state.store().notifier().subscribe(topic::runner(runner));
+    state.presence.seen(runner, Some(wanted.report.clone()), state.conductor.now());
+    let (fresh, tokens) = fresh(state, wanted);
+    loop {
+        let woken = subscription.notified();
+        tokio::pin!(woken);
+        woken.as_mut().enable();
+        let input = PollInput {
+            runner_id: runner.clone(),
+            generation,
+            free: wanted.free.clone(),
+            held: wanted.held.iter().map(|h| (h.execution_id.clone(), h.epoch, h.dead)).collect(),
+            lease_s: state.conductor.timing.lease_s,
+            now: state.conductor.now(),
+            fresh: fresh.clone(),
+        };
+        let found = state.store().poll(input).await?;
+        if is_news(wanted, &found) {
+            return answer(state, runner, generation, wanted, found, &tokens).await;
+        }
+        tokio::select! {
+            () = woken => {}
+            () = tokio::time::sleep_until(deadline) => {
+                return answer(state, runner, generation, wanted, found, &tokens).await;
+            }
+            () = place.token.cancelled() => {
+                return Err(ApiError::new(ErrorCode::Conflict, "a newer poll of this runner took its place"));
+            }
+            () = state.stop.cancelled() => {
+                let mut answer = answer(state, runner, generation, wanted, found, &tokens).await?;
+                answer.restarting = true;
+                return Ok(answer);
+            }
+        }
+    }
+}
+
+/// Ids and tokens for what may be claimed: drawn before, because a transaction draws no randomness.
+fn fresh(state: &AppState, wanted: &PollRequest) -> (Vec<(ExecutionId, String)>, Vec<String>) {
+    let free: u32 = wanted.free.values().sum();
+    let count = (free as usize).min(CLAIMS_PER_POLL);
+    let tokens: Vec<String> = (0..count).map(|_| secret("fxt")).collect();
+    let now = state.conductor.now();
+    let hashed = |token: &String| (ExecutionId::new(now, random_u128()), Digest::of(token.as_bytes()).hex().to_owned());
+    (tokens.iter().map(hashed).collect(), tokens)
+}
+
+/// Whether there is something that the runner does not know yet.
+fn is_news(wanted: &PollRequest, found: &PollOutput) -> bool {
+    let known: BTreeSet<_> = wanted.cancels_known.iter().collect();
+    !found.claimed.is_empty()
+        || !found.lost.is_empty()
+        || found.cancels.iter().any(|c| !known.contains(c))
+        || found.settings.version != wanted.settings_version
+}
+
+async fn answer(
+    state: &AppState,
+    runner: &RunnerId,
+    generation: u64,
+    wanted: &PollRequest,
+    found: PollOutput,
+    tokens: &[String],
+) -> ApiResult<PollAnswer> {
+    let keys = state.conductor.signing_keys();
+    let mut jobs = Vec::with_capacity(found.claimed.len());
+    for assigned in found.claimed {
+        let grant = Grant {
+            order_digest: assigned.order.digest(),
+            runner_id: runner.clone(),
+            generation,
+            execution_id: assigned.execution_id.clone(),
+            epoch: assigned.job.epoch,
+            lease_s: state.conductor.timing.lease_s,
+            offline_s: state.conductor.timing.offline_s,
+            nonce: wanted.nonce.clone(),
+        };
+        let spec = inline_spec(state, &assigned).await?;
+        jobs.push(Assignment {
+            job_id: assigned.job.id,
+            job_type: assigned.job.job_type,
+            group: assigned.job.group,
+            name: assigned.job.name,
+            execution_id: assigned.execution_id,
+            epoch: assigned.job.epoch,
+            log_stream_id: assigned.job.log_stream_id,
+            order: assigned.order,
+            grant: keys.signatory.grant(&grant),
+            execution_token: tokens[assigned.fresh].clone(),
+            spec,
+        });
+    }
+    Ok(PollAnswer {
+        jobs,
+        cancels: found.cancels,
+        lost: found.lost,
+        settings: (found.settings.version != wanted.settings_version).then_some(found.settings),
+        keys: keys.public,
+        restarting: false,
+        server_time: state.conductor.now(),
+    })
+}
+
+async fn inline_spec(state: &AppState, assigned: &Assigned) -> ApiResult<Option<String>> {
+    if assigned.spec.len() > constants::SPEC_INLINE_BYTES {
+        return Ok(None);
+    }
+    let spec = state.store().open_spec(assigned).await?;
+    Ok(String::from_utf8(spec).ok())
+}

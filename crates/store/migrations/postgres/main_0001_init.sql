@@ -1,0 +1,228 @@
+CREATE TABLE meta (
+    key TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+CREATE TABLE orgs (
+    id TEXT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    sandbox_mode BIGINT NOT NULL,
+    build_runner_id TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
+CREATE TABLE data_keys (
+    org_id TEXT NOT NULL,
+    id BIGINT NOT NULL,
+    master_id TEXT NOT NULL,
+    wrapped BYTEA NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (org_id, id)
+);
+
+CREATE TABLE signing_keys (
+    fingerprint TEXT NOT NULL PRIMARY KEY,
+    public TEXT NOT NULL,
+    master_id TEXT NOT NULL,
+    wrapped BYTEA NOT NULL,
+    endorsed_by TEXT,
+    signature TEXT,
+    created_at BIGINT NOT NULL
+);
+
+CREATE TABLE accounts (
+    id TEXT NOT NULL PRIMARY KEY,
+    email TEXT NOT NULL UNIQUE,
+    created_at BIGINT NOT NULL
+);
+
+CREATE TABLE members (
+    org_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('read-only', 'operator', 'admin')),
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (org_id, account_id)
+);
+CREATE INDEX members_account ON members (account_id);
+
+CREATE TABLE tokens (
+    id TEXT NOT NULL PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    org_id TEXT,
+    role TEXT NOT NULL CHECK (role IN ('read-only', 'operator', 'admin')),
+    name TEXT NOT NULL,
+    hint TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    revoked_at BIGINT,
+    last_used_at BIGINT
+);
+CREATE INDEX tokens_org ON tokens (org_id, id);
+
+CREATE TABLE idempotency (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    request_digest TEXT NOT NULL,
+    resource_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (scope, key)
+);
+CREATE INDEX idempotency_age ON idempotency (created_at);
+
+CREATE TABLE apps (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    display_name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (org_id, name)
+);
+
+CREATE TABLE installs (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    app_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    platform TEXT NOT NULL,
+    cloud TEXT NOT NULL,
+    runner_id TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (app_id, name)
+);
+CREATE INDEX installs_org ON installs (org_id, id);
+
+CREATE TABLE runners (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('build', 'install')),
+    install_id TEXT,
+    generation BIGINT NOT NULL,
+    draining BIGINT NOT NULL,
+    revoked_at BIGINT,
+    settings TEXT NOT NULL,
+    report TEXT,
+    seen_at BIGINT,
+    closed_at BIGINT,
+    health TEXT,
+    health_at BIGINT,
+    health_asked_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX runners_org ON runners (org_id, id);
+CREATE INDEX runners_seen ON runners (seen_at);
+
+CREATE TABLE join_credentials (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    runner_id TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    revoked_at BIGINT,
+    last_used_at BIGINT
+);
+CREATE INDEX join_credentials_runner ON join_credentials (runner_id);
+
+CREATE TABLE sessions (
+    runner_id TEXT NOT NULL,
+    generation BIGINT NOT NULL,
+    org_id TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    version TEXT NOT NULL,
+    hostname TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    ended_at BIGINT,
+    PRIMARY KEY (runner_id, generation)
+);
+
+CREATE TABLE jobs (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    runner_id TEXT NOT NULL,
+    install_id TEXT,
+    type TEXT NOT NULL,
+    grp TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    name TEXT,
+    state TEXT NOT NULL CHECK (state IN ('queued', 'available', 'in-progress', 'unknown', 'finished', 'failed', 'timed-out', 'cancelled', 'not-attempted')),
+    reason TEXT NOT NULL,
+    error_code TEXT,
+    target TEXT,
+    priority BIGINT NOT NULL,
+    epoch BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    max_executions BIGINT NOT NULL,
+    timeout_s BIGINT NOT NULL,
+    queue_until BIGINT NOT NULL,
+    spec BYTEA NOT NULL,
+    order_payload TEXT NOT NULL,
+    order_key TEXT NOT NULL,
+    order_signature TEXT NOT NULL,
+    log_stream_id TEXT NOT NULL UNIQUE,
+    cancel_at BIGINT,
+    released BIGINT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    started_at BIGINT,
+    finished_at BIGINT
+);
+CREATE INDEX jobs_queue ON jobs (runner_id, priority DESC, created_at, id) WHERE state = 'queued';
+CREATE INDEX jobs_queue_until ON jobs (queue_until) WHERE state = 'queued';
+CREATE INDEX jobs_live ON jobs (runner_id) WHERE state IN ('available', 'in-progress', 'unknown');
+CREATE INDEX jobs_org ON jobs (org_id, id);
+CREATE INDEX jobs_runner ON jobs (runner_id, id);
+CREATE INDEX jobs_install ON jobs (install_id, id);
+
+CREATE TABLE executions (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    runner_id TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    generation BIGINT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'in-progress', 'unknown', 'handed-back', 'finished', 'failed', 'timed-out', 'cancelled', 'not-attempted')),
+    reason TEXT NOT NULL,
+    token_hash TEXT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    steps TEXT,
+    result BYTEA,
+    log_chunks BIGINT,
+    created_at BIGINT NOT NULL,
+    started_at BIGINT,
+    finished_at BIGINT,
+    UNIQUE (job_id, epoch)
+);
+CREATE INDEX executions_live ON executions (runner_id) WHERE state IN ('pending', 'in-progress', 'unknown');
+CREATE INDEX executions_lease ON executions (lease_until) WHERE state IN ('pending', 'in-progress');
+
+CREATE TABLE events (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    xid BIGINT NOT NULL,
+    org_id TEXT NOT NULL,
+    time BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    subject_type TEXT NOT NULL,
+    subject_id TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    data TEXT NOT NULL
+);
+CREATE INDEX events_org ON events (org_id, xid, id);
+
+CREATE TABLE archives (
+    org_id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (org_id, digest)
+);

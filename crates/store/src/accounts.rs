@@ -1,0 +1,358 @@
+//! Orgs, accounts, members and API tokens. Tokens are kept as hashes; the token itself is shown once.
+
+use model::runner::RunnerKind;
+use model::{AccountId, Digest, OrgId, Role, RunnerId, Timestamp, TokenId};
+
+use crate::crypto::insert_data_key;
+use crate::db::{Row, Tx, params};
+use crate::events::{Note, record};
+use crate::jobs::{Created, Idempotency, idempotent, remember};
+use crate::runners::{NewRunner, insert_runner};
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct Org {
+    pub id: OrgId,
+    pub name: String,
+    pub sandbox_mode: bool,
+    pub build_runner_id: RunnerId,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub id: AccountId,
+    pub email: String,
+    pub created_at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub struct Member {
+    pub org_id: OrgId,
+    pub role: Role,
+}
+
+/// Who a token belongs to, and how far it reaches.
+#[derive(Debug, Clone)]
+pub struct TokenOwner {
+    pub token_id: TokenId,
+    pub account: Account,
+    /// Only this org, where there is one.
+    pub org_id: Option<OrgId>,
+    /// At most this role.
+    pub role: Role,
+    pub members: Vec<Member>,
+}
+
+impl TokenOwner {
+    /// The role in an org: that of the member, capped by the token.
+    pub fn role_in(&self, org: &OrgId) -> Option<Role> {
+        if self.org_id.as_ref().is_some_and(|only| only != org) {
+            return None;
+        }
+        self.members.iter().find(|m| m.org_id == *org).map(|m| m.role.min(self.role))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Token {
+    pub id: TokenId,
+    pub name: String,
+    pub role: Role,
+    pub hint: String,
+    pub account_id: AccountId,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    pub id: TokenId,
+    pub account_id: AccountId,
+    pub org_id: Option<OrgId>,
+    pub role: Role,
+    pub name: String,
+    /// The token itself; only its hash is stored.
+    pub token: String,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// How a secret is looked up: by the hash of its 256 random bits.
+pub(crate) fn hash(secret: &str) -> String {
+    Digest::of(secret.as_bytes()).hex().to_owned()
+}
+
+fn role(text: &str) -> Result<Role> {
+    Role::parse(text).ok_or_else(|| StoreError::corrupt("role"))
+}
+
+const ORG_COLUMNS: &str = "SELECT id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at FROM orgs";
+
+fn org_from(row: &Row) -> Result<Org> {
+    Ok(Org {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        sandbox_mode: row.get(2)?,
+        build_runner_id: row.get(3)?,
+        created_by: row.get(4)?,
+        created_at: row.get(5)?,
+        updated_at: row.get(6)?,
+    })
+}
+
+const TOKEN_COLUMNS: &str =
+    "SELECT id, name, role, hint, account_id, created_at, expires_at, revoked_at, last_used_at FROM tokens";
+
+fn token_from(row: &Row) -> Result<Token> {
+    Ok(Token {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        role: role(&row.get::<String>(2)?)?,
+        hint: row.get(3)?,
+        account_id: row.get(4)?,
+        created_at: row.get(5)?,
+        expires_at: row.get(6)?,
+        revoked_at: row.get(7)?,
+        last_used_at: row.get(8)?,
+    })
+}
+
+async fn insert_token(tx: &mut Tx<'_>, new: &NewToken, now: Timestamp) -> Result<()> {
+    let hint: String = new.token.chars().take(8).collect();
+    tx.exec(
+        "INSERT INTO tokens (id, account_id, org_id, role, name, hint, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        params![&new.id, &new.account_id, new.org_id.as_ref(), new.role.as_str(), &new.name, hint, hash(&new.token), now, new.expires_at],
+    )
+    .await?;
+    Ok(())
+}
+
+macro_rules! static_sql {
+    ($head:ident, $tail:literal) => {{
+        static TEXT: std::sync::LazyLock<&'static str> =
+            std::sync::LazyLock::new(|| Box::leak(format!("{} {}", $head, $tail).into_boxed_str()));
+        *TEXT
+    }};
+}
+pub(crate) use static_sql;
+
+impl Store {
+    /// Makes the first account with a token, when there is no account yet. Returns whether it did.
+    pub async fn bootstrap(&self, account: AccountId, email: &str, token: NewToken, now: Timestamp) -> Result<bool> {
+        let email = email.to_owned();
+        self.main()
+            .write(move |tx| {
+                let (account, email, token) = (account.clone(), email.clone(), token.clone());
+                Box::pin(async move {
+                    if tx.get("SELECT id FROM accounts LIMIT 1", vec![]).await?.is_some() {
+                        return Ok(false);
+                    }
+                    tx.exec(
+                        "INSERT INTO accounts (id, email, created_at) VALUES ($1, $2, $3)",
+                        params![&account, email, now],
+                    )
+                    .await?;
+                    insert_token(tx, &token, now).await?;
+                    Ok(true)
+                })
+            })
+            .await
+    }
+
+    /// Finds the owner of a token that is neither revoked nor expired.
+    pub async fn authenticate(&self, token: &str, now: Timestamp) -> Result<TokenOwner> {
+        let hash = hash(token);
+        self.main()
+            .read(move |tx| {
+                let hash = hash.clone();
+                Box::pin(async move {
+                    let row = tx
+                        .get(
+                            "SELECT t.id, t.org_id, t.role, a.id, a.email, a.created_at FROM tokens t JOIN accounts a ON a.id = t.account_id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2)",
+                            params![hash, now],
+                        )
+                        .await?
+                        .ok_or(StoreError::NotFound("token"))?;
+                    let account = Account { id: row.get(3)?, email: row.get(4)?, created_at: row.get(5)? };
+                    let rows = tx
+                        .query("SELECT org_id, role FROM members WHERE account_id = $1 ORDER BY org_id", params![&account.id])
+                        .await?;
+                    let members = rows
+                        .iter()
+                        .map(|r| Ok(Member { org_id: r.get(0)?, role: role(&r.get::<String>(1)?)? }))
+                        .collect::<Result<_>>()?;
+                    let role = role(&row.get::<String>(2)?)?;
+                    Ok(TokenOwner { token_id: row.get(0)?, account, org_id: row.get(1)?, role, members })
+                })
+            })
+            .await
+    }
+
+    /// Notes that tokens were used; called in batches.
+    pub async fn touch_tokens(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
+        self.main()
+            .write(move |tx| {
+                let used = used.clone();
+                Box::pin(async move {
+                    for (id, at) in used {
+                        tx.exec("UPDATE tokens SET last_used_at = $2 WHERE id = $1", params![&id, at]).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Makes an org with its data key and its build runner; the account becomes its admin.
+    pub async fn create_org(&self, org: Org, runner: NewRunner, idem: Option<Idempotency>) -> Result<Created> {
+        let key = self.masters().new_data_key(&org.id, 1);
+        self.main()
+            .write(move |tx| {
+                let (org, key, runner, idem) = (org.clone(), key.clone(), runner.clone(), idem.clone());
+                Box::pin(async move {
+                    if let Some(found) = idempotent(tx, idem.as_ref()).await? {
+                        return Ok(Created { id: found, replayed: true });
+                    }
+                    if tx.get("SELECT id FROM orgs WHERE name = $1", params![&org.name]).await?.is_some() {
+                        return Err(StoreError::NameTaken(org.name));
+                    }
+                    let now = org.created_at;
+                    tx.exec(
+                        "INSERT INTO orgs (id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)",
+                        params![&org.id, &org.name, org.sandbox_mode, &org.build_runner_id, &org.created_by, now],
+                    )
+                    .await?;
+                    insert_data_key(tx, &org.id, 1, &key, now).await?;
+                    tx.exec(
+                        "INSERT INTO members (org_id, account_id, role, created_at) VALUES ($1, $2, $3, $4)",
+                        params![&org.id, &org.created_by, Role::Admin.as_str(), now],
+                    )
+                    .await?;
+                    debug_assert_eq!(runner.kind, RunnerKind::Build);
+                    insert_runner(tx, &runner, now).await?;
+                    let note = Note {
+                        org: &org.id,
+                        now,
+                        kind: "org.created",
+                        subject: ("org", org.id.as_str()),
+                        actor: org.created_by.as_str(),
+                        data: serde_json::json!({ "name": org.name }),
+                    };
+                    record(tx, note).await?;
+                    remember(tx, idem.as_ref(), org.id.as_str(), now).await?;
+                    Ok(Created { id: org.id.to_string(), replayed: false })
+                })
+            })
+            .await
+    }
+
+    pub async fn org(&self, id: &OrgId) -> Result<Org> {
+        let id = id.clone();
+        self.main()
+            .read(move |tx| {
+                let id = id.clone();
+                Box::pin(async move {
+                    let sql = static_sql!(ORG_COLUMNS, "WHERE id = $1");
+                    org_from(&tx.get(sql, params![&id]).await?.ok_or(StoreError::NotFound("org"))?)
+                })
+            })
+            .await
+    }
+
+    pub async fn orgs_of(&self, account: &AccountId) -> Result<Vec<Org>> {
+        let account = account.clone();
+        self.main()
+            .read(move |tx| {
+                let account = account.clone();
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        ORG_COLUMNS,
+                        "WHERE id IN (SELECT org_id FROM members WHERE account_id = $1) ORDER BY id DESC"
+                    );
+                    tx.query(sql, params![&account]).await?.iter().map(org_from).collect()
+                })
+            })
+            .await
+    }
+
+    /// A token is shown once, so a repeated request can't be answered with it again.
+    pub async fn create_token(
+        &self,
+        org: &OrgId,
+        new: NewToken,
+        idem: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let org = org.clone();
+        self.main()
+            .write(move |tx| {
+                let (org, new, idem) = (org.clone(), new.clone(), idem.clone());
+                Box::pin(async move {
+                    if let Some(found) = idempotent(tx, idem.as_ref()).await? {
+                        let text = format!("this request has made token {found} before, and it is shown only once; revoke it and make another");
+                        return Err(StoreError::Conflict(text));
+                    }
+                    insert_token(tx, &new, now).await?;
+                    remember(tx, idem.as_ref(), new.id.as_str(), now).await?;
+                    let note = Note {
+                        org: &org,
+                        now,
+                        kind: "token.created",
+                        subject: ("token", new.id.as_str()),
+                        actor: new.account_id.as_str(),
+                        data: serde_json::json!({ "name": new.name, "role": new.role }),
+                    };
+                    record(tx, note).await
+                })
+            })
+            .await
+    }
+
+    /// Tokens that are scoped to this org.
+    pub async fn tokens(&self, org: &OrgId, offset: u64, limit: u64) -> Result<Vec<Token>> {
+        let org = org.clone();
+        self.main()
+            .read(move |tx| {
+                let org = org.clone();
+                Box::pin(async move {
+                    let sql = static_sql!(TOKEN_COLUMNS, "WHERE org_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3");
+                    tx.query(sql, params![&org, limit, offset]).await?.iter().map(token_from).collect()
+                })
+            })
+            .await
+    }
+
+    pub async fn revoke_token(&self, org: &OrgId, id: &TokenId, actor: &str, now: Timestamp) -> Result<Token> {
+        let (org, id, actor) = (org.clone(), id.clone(), actor.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (org, id, actor) = (org.clone(), id.clone(), actor.clone());
+                Box::pin(async move {
+                    let changed = tx
+                        .exec(
+                            "UPDATE tokens SET revoked_at = $3 WHERE id = $1 AND org_id = $2 AND revoked_at IS NULL",
+                            params![&id, &org, now],
+                        )
+                        .await?;
+                    if changed > 0 {
+                        let note = Note {
+                            org: &org,
+                            now,
+                            kind: "token.revoked",
+                            subject: ("token", id.as_str()),
+                            actor: &actor,
+                            data: serde_json::json!({}),
+                        };
+                        record(tx, note).await?;
+                    }
+                    let sql = static_sql!(TOKEN_COLUMNS, "WHERE id = $1 AND org_id = $2");
+                    token_from(&tx.get(sql, params![&id, &org]).await?.ok_or(StoreError::NotFound("token"))?)
+                })
+            })
+            .await
+    }
+}

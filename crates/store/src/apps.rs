@@ -1,0 +1,240 @@
+//! Apps and installs.
+
+use model::{AccountId, AppId, InstallId, OrgId, RunnerId, Timestamp, id};
+use serde_json::Value as Json;
+
+use crate::accounts::static_sql;
+use crate::db::{Row, Tx, params};
+use crate::events::{Note, record};
+use crate::jobs::{Created, Idempotency, idempotent, remember};
+use crate::runners::{NewRunner, insert_runner};
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct App {
+    pub id: AppId,
+    pub org_id: OrgId,
+    pub name: String,
+    pub display_name: String,
+    pub description: String,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+pub type NewApp = App;
+
+#[derive(Debug, Clone)]
+pub struct Install {
+    pub id: InstallId,
+    pub org_id: OrgId,
+    pub app_id: AppId,
+    pub name: String,
+    /// `aws`, `azure`, `gcp` or `local`.
+    pub platform: String,
+    /// Region and the like, as the API has it.
+    pub cloud: Json,
+    pub runner_id: RunnerId,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+pub type NewInstall = Install;
+
+const APP_COLUMNS: &str =
+    "SELECT id, org_id, name, display_name, description, created_by, created_at, updated_at FROM apps";
+
+fn app_from(row: &Row) -> Result<App> {
+    Ok(App {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        name: row.get(2)?,
+        display_name: row.get(3)?,
+        description: row.get(4)?,
+        created_by: row.get(5)?,
+        created_at: row.get(6)?,
+        updated_at: row.get(7)?,
+    })
+}
+
+const INSTALL_COLUMNS: &str =
+    "SELECT id, org_id, app_id, name, platform, cloud, runner_id, created_by, created_at, updated_at FROM installs";
+
+fn install_from(row: &Row) -> Result<Install> {
+    Ok(Install {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        app_id: row.get(2)?,
+        name: row.get(3)?,
+        platform: row.get(4)?,
+        cloud: row.json(5)?,
+        runner_id: row.get(6)?,
+        created_by: row.get(7)?,
+        created_at: row.get(8)?,
+        updated_at: row.get(9)?,
+    })
+}
+
+async fn find_app(tx: &mut Tx<'_>, org: &OrgId, name_or_id: &str) -> Result<App> {
+    let sql = if id::is_valid(AppId::PREFIX, name_or_id) {
+        static_sql!(APP_COLUMNS, "WHERE org_id = $1 AND id = $2")
+    } else {
+        static_sql!(APP_COLUMNS, "WHERE org_id = $1 AND name = $2")
+    };
+    app_from(&tx.get(sql, params![org, name_or_id]).await?.ok_or(StoreError::NotFound("app"))?)
+}
+
+/// The single row that a name stands for.
+pub(crate) fn only<T>(what: &'static str, name: &str, mut found: Vec<T>) -> Result<T> {
+    match found.len() {
+        0 => Err(StoreError::NotFound(what)),
+        1 => Ok(found.remove(0)),
+        count => Err(StoreError::Ambiguous { what, name: name.to_owned(), count }),
+    }
+}
+
+impl Store {
+    pub async fn create_app(&self, app: NewApp, idem: Option<Idempotency>) -> Result<Created> {
+        self.main()
+            .write(move |tx| {
+                let (app, idem) = (app.clone(), idem.clone());
+                Box::pin(async move {
+                    if let Some(found) = idempotent(tx, idem.as_ref()).await? {
+                        return Ok(Created { id: found, replayed: true });
+                    }
+                    let taken = "SELECT id FROM apps WHERE org_id = $1 AND name = $2";
+                    if tx.get(taken, params![&app.org_id, &app.name]).await?.is_some() {
+                        return Err(StoreError::NameTaken(app.name));
+                    }
+                    tx.exec(
+                        "INSERT INTO apps (id, org_id, name, display_name, description, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+                        params![&app.id, &app.org_id, &app.name, &app.display_name, &app.description, &app.created_by, app.created_at],
+                    )
+                    .await?;
+                    let note = Note {
+                        org: &app.org_id,
+                        now: app.created_at,
+                        kind: "app.created",
+                        subject: ("app", app.id.as_str()),
+                        actor: app.created_by.as_str(),
+                        data: serde_json::json!({ "name": app.name }),
+                    };
+                    record(tx, note).await?;
+                    remember(tx, idem.as_ref(), app.id.as_str(), app.created_at).await?;
+                    Ok(Created { id: app.id.to_string(), replayed: false })
+                })
+            })
+            .await
+    }
+
+    pub async fn app(&self, org: &OrgId, name_or_id: &str) -> Result<App> {
+        let (org, name) = (org.clone(), name_or_id.to_owned());
+        self.main()
+            .read(move |tx| {
+                let (org, name) = (org.clone(), name.clone());
+                Box::pin(async move { find_app(tx, &org, &name).await })
+            })
+            .await
+    }
+
+    pub async fn apps(&self, org: &OrgId, query: &str, offset: u64, limit: u64) -> Result<Vec<App>> {
+        let (org, query) = (org.clone(), format!("%{query}%"));
+        self.main()
+            .read(move |tx| {
+                let (org, query) = (org.clone(), query.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        APP_COLUMNS,
+                        "WHERE org_id = $1 AND name LIKE $2 ORDER BY id DESC LIMIT $3 OFFSET $4"
+                    );
+                    tx.query(sql, params![&org, query, limit, offset]).await?.iter().map(app_from).collect()
+                })
+            })
+            .await
+    }
+
+    /// Makes an install with its runner.
+    pub async fn create_install(
+        &self,
+        install: NewInstall,
+        runner: NewRunner,
+        idem: Option<Idempotency>,
+    ) -> Result<Created> {
+        self.main()
+            .write(move |tx| {
+                let (install, runner, idem) = (install.clone(), runner.clone(), idem.clone());
+                Box::pin(async move {
+                    if let Some(found) = idempotent(tx, idem.as_ref()).await? {
+                        return Ok(Created { id: found, replayed: true });
+                    }
+                    let taken = "SELECT id FROM installs WHERE app_id = $1 AND name = $2";
+                    if tx.get(taken, params![&install.app_id, &install.name]).await?.is_some() {
+                        return Err(StoreError::NameTaken(install.name));
+                    }
+                    let now = install.created_at;
+                    tx.exec(
+                        "INSERT INTO installs (id, org_id, app_id, name, platform, cloud, runner_id, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
+                        params![&install.id, &install.org_id, &install.app_id, &install.name, &install.platform, install.cloud.to_string(), &install.runner_id, &install.created_by, now],
+                    )
+                    .await?;
+                    insert_runner(tx, &runner, now).await?;
+                    let note = Note {
+                        org: &install.org_id,
+                        now,
+                        kind: "install.created",
+                        subject: ("install", install.id.as_str()),
+                        actor: install.created_by.as_str(),
+                        data: serde_json::json!({ "name": install.name, "app_id": install.app_id }),
+                    };
+                    record(tx, note).await?;
+                    remember(tx, idem.as_ref(), install.id.as_str(), now).await?;
+                    Ok(Created { id: install.id.to_string(), replayed: false })
+                })
+            })
+            .await
+    }
+
+    pub async fn install(&self, org: &OrgId, name_or_id: &str) -> Result<Install> {
+        let (org, name) = (org.clone(), name_or_id.to_owned());
+        self.main()
+            .read(move |tx| {
+                let (org, name) = (org.clone(), name.clone());
+                Box::pin(async move {
+                    let sql = if id::is_valid(InstallId::PREFIX, &name) {
+                        static_sql!(INSTALL_COLUMNS, "WHERE org_id = $1 AND id = $2")
+                    } else {
+                        static_sql!(INSTALL_COLUMNS, "WHERE org_id = $1 AND name = $2 LIMIT 20")
+                    };
+                    let rows = tx.query(sql, params![&org, &name]).await?;
+                    only("install", &name, rows.iter().map(install_from).collect::<Result<_>>()?)
+                })
+            })
+            .await
+    }
+
+    /// All installs of the org, or of one app.
+    pub async fn installs(
+        &self,
+        org: &OrgId,
+        app: Option<&AppId>,
+        query: &str,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<Install>> {
+        let (org, app, query) = (org.clone(), app.cloned(), format!("%{query}%"));
+        self.main()
+            .read(move |tx| {
+                let (org, app, query) = (org.clone(), app.clone(), query.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        INSTALL_COLUMNS,
+                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND name LIKE $3 ORDER BY id DESC LIMIT $4 OFFSET $5"
+                    );
+                    let rows = tx.query(sql, params![&org, app.as_ref(), query, limit, offset]).await?;
+                    rows.iter().map(install_from).collect()
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,263 @@
+//! SQLite: one writer thread that commits in groups, and a small pool of readers.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+
+use futures::future::BoxFuture;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::{Row, Tx, Value};
+use crate::{Result, StoreError};
+
+/// Requests that may wait for the writer, and how many one commit takes along.
+const QUEUE: usize = 4096;
+const GROUP: usize = 256;
+const STATEMENTS: usize = 128;
+
+/// What a request leaves behind: whether its part is to be kept, and whom to tell after the commit.
+struct Done {
+    keep: bool,
+    tell: Box<dyn FnOnce(Result<()>) + Send>,
+}
+
+type Request = Box<dyn FnOnce(&mut Connection) -> Done + Send>;
+
+#[derive(Clone)]
+pub struct Sqlite {
+    writer: mpsc::SyncSender<Request>,
+    readers: Arc<Readers>,
+}
+
+struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    permits: Semaphore,
+}
+
+impl Sqlite {
+    pub(super) fn open(path: &Path, readers: usize) -> Result<Self> {
+        let connection = Connection::open(path)?;
+        prepare(&connection)?;
+        let (writer, requests) = mpsc::sync_channel(QUEUE);
+        std::thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || write_loop(connection, &requests))
+            .map_err(|e| StoreError::Config(format!("can't start the writer thread: {e}")))?;
+        let mut idle = Vec::new();
+        for _ in 0..readers {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(std::time::Duration::from_secs(5))?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS);
+            idle.push(connection);
+        }
+        Ok(Self { writer, readers: Arc::new(Readers { idle: Mutex::new(idle), permits: Semaphore::new(readers) }) })
+    }
+
+    pub(super) async fn write<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let request: Request = Box::new(move |connection| {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &f)))
+                .unwrap_or_else(|_| Err(StoreError::db("a transaction panicked")));
+            let keep = outcome.is_ok();
+            let tell = Box::new(move |commit: Result<()>| {
+                // The caller may have gone; what it asked for is done all the same.
+                let _ = reply.send(outcome.and_then(|value| commit.map(|()| value)));
+            });
+            Done { keep, tell }
+        });
+        self.send(request).await?;
+        answer.await.map_err(|_| StoreError::db("the writer thread ended"))?
+    }
+
+    /// Queues a request; waits without blocking the runtime when the queue is full.
+    async fn send(&self, mut request: Request) -> Result<()> {
+        loop {
+            match self.writer.try_send(request) {
+                Ok(()) => return Ok(()),
+                Err(mpsc::TrySendError::Full(back)) => {
+                    request = back;
+                    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                }
+                Err(mpsc::TrySendError::Disconnected(_)) => return Err(StoreError::db("the writer thread ended")),
+            }
+        }
+    }
+
+    pub(super) async fn read<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
+    {
+        let readers = Arc::clone(&self.readers);
+        let _permit = self.readers.permits.acquire().await.map_err(StoreError::db)?;
+        tokio::task::spawn_blocking(move || {
+            let mut connection = readers
+                .idle
+                .lock()
+                .map_err(|_| StoreError::db("the reader pool is broken"))?
+                .pop()
+                .ok_or_else(|| StoreError::db("no reader is idle"))?;
+            let outcome = snapshot(&mut connection, &f);
+            if let Ok(mut idle) = readers.idle.lock() {
+                idle.push(connection);
+            }
+            outcome
+        })
+        .await
+        .map_err(StoreError::db)?
+    }
+}
+
+fn snapshot<T, F>(connection: &mut Connection, f: &F) -> Result<T>
+where
+    F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
+{
+    connection.execute_batch("BEGIN")?;
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, f)))
+        .unwrap_or_else(|_| Err(StoreError::db("a query panicked")));
+    connection.execute_batch("ROLLBACK")?;
+    outcome
+}
+
+fn prepare(connection: &Connection) -> Result<()> {
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(())
+}
+
+/// Drains the queue into one transaction, a savepoint for each request, and answers after the commit.
+fn write_loop(mut connection: Connection, requests: &mpsc::Receiver<Request>) {
+    while let Ok(first) = requests.recv() {
+        let mut group = vec![first];
+        while group.len() < GROUP {
+            let Ok(next) = requests.try_recv() else { break };
+            group.push(next);
+        }
+        if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
+            let message = error.to_string();
+            for request in group {
+                refuse(request, &mut connection, &message);
+            }
+            continue;
+        }
+        let mut told = Vec::with_capacity(group.len());
+        for request in group {
+            let opened = connection.execute_batch("SAVEPOINT request");
+            let done = request(&mut connection);
+            let close = if done.keep { "RELEASE request" } else { "ROLLBACK TO request; RELEASE request" };
+            let closed = opened.and_then(|()| connection.execute_batch(close));
+            told.push((done.tell, closed.err()));
+        }
+        let committed = connection.execute_batch("COMMIT");
+        if committed.is_err() {
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+        let failure = committed.err().map(StoreError::from);
+        for (tell, error) in told {
+            tell(match (&failure, error) {
+                (Some(e), _) => Err(StoreError::Db { message: format!("commit failed: {e}"), transient: true }),
+                (None, Some(e)) => Err(e.into()),
+                (None, None) => Ok(()),
+            });
+        }
+    }
+}
+
+/// Answers a request that could not even begin. It runs outside a transaction on a throw-away savepoint.
+fn refuse(request: Request, connection: &mut Connection, message: &str) {
+    let _ = connection.execute_batch("SAVEPOINT request");
+    let done = request(connection);
+    let _ = connection.execute_batch("ROLLBACK TO request; RELEASE request");
+    (done.tell)(Err(StoreError::Db { message: format!("can't begin: {message}"), transient: true }));
+}
+
+/// Polls a transaction's future: on this thread every call of `tx` is ready at once.
+fn poll_once<T, F>(connection: &mut Connection, f: &F) -> Result<T>
+where
+    F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
+{
+    let mut tx = Tx::Sqlite(SqliteTx { connection });
+    let mut future = f(&mut tx);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => Err(StoreError::db("a transaction awaited something other than the transaction")),
+    }
+}
+
+pub struct SqliteTx<'c> {
+    connection: &'c mut Connection,
+}
+
+impl SqliteTx<'_> {
+    pub(super) fn exec(&mut self, sql: &'static str, params: Vec<Value>) -> Result<u64> {
+        let mut statement = self.connection.prepare_cached(translated(sql))?;
+        Ok(statement.execute(rusqlite::params_from_iter(params))? as u64)
+    }
+
+    pub(super) fn query(&mut self, sql: &'static str, params: Vec<Value>) -> Result<Vec<Row>> {
+        let mut statement = self.connection.prepare_cached(translated(sql))?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(rusqlite::params_from_iter(params))?;
+        let mut out = Vec::new();
+        while let Some(row) = rows.next()? {
+            let mut values = Vec::with_capacity(columns);
+            for at in 0..columns {
+                values.push(from_sqlite(row.get_ref(at)?)?);
+            }
+            out.push(Row(values));
+        }
+        Ok(out)
+    }
+
+    pub(super) fn batch(&mut self, sql: &str) -> Result<()> {
+        Ok(self.connection.execute_batch(sql)?)
+    }
+}
+
+fn from_sqlite(value: ValueRef<'_>) -> Result<Value> {
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(n) => Value::Int(n),
+        ValueRef::Text(text) => Value::Text(String::from_utf8(text.to_vec()).map_err(StoreError::db)?),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        ValueRef::Real(_) => return Err(StoreError::corrupt("number")),
+    })
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(n) => ValueRef::Integer(*n),
+            Self::Text(s) => ValueRef::Text(s.as_bytes()),
+            Self::Blob(b) => ValueRef::Blob(b),
+        }))
+    }
+}
+
+/// `$1` means a name to SQLite and a number to us: turned into `?1` once for every statement.
+fn translated(sql: &'static str) -> &'static str {
+    static TEXTS: Mutex<Option<HashMap<(usize, usize), &'static str>>> = Mutex::new(None);
+    thread_local! {
+        static LOCAL: std::cell::RefCell<HashMap<(usize, usize), &'static str>> = std::cell::RefCell::new(HashMap::new());
+    }
+    let key = (sql.as_ptr() as usize, sql.len());
+    LOCAL.with_borrow_mut(|local| {
+        *local.entry(key).or_insert_with(|| {
+            let mut texts = TEXTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            // Leaked once per statement text of the program: a bounded set.
+            texts.get_or_insert_default().entry(key).or_insert_with(|| Box::leak(sql.replace('$', "?").into_boxed_str()))
+        })
+    })
+}

@@ -1,0 +1,114 @@
+//! Events: append-only, one row for every change that someone may want to see; the audit log and the source of live streams.
+
+use model::{OrgId, Timestamp};
+use serde_json::Value as Json;
+
+use crate::db::{Row, Sql, Tx, params};
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct Event {
+    pub cursor: EventCursor,
+    pub time: Timestamp,
+    pub kind: String,
+    pub subject_type: String,
+    pub subject_id: String,
+    pub actor: String,
+    pub data: Json,
+}
+
+/// A place in an org's events. On PostgreSQL ids are given out before the commit, so the transaction's number comes first,
+/// and events of transactions that could still be overtaken are not read yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct EventCursor {
+    pub xid: i64,
+    pub id: i64,
+}
+
+impl std::fmt::Display for EventCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.xid, self.id)
+    }
+}
+
+impl std::str::FromStr for EventCursor {
+    type Err = StoreError;
+    fn from_str(text: &str) -> Result<Self> {
+        let parsed = text.split_once('-').and_then(|(x, i)| Some(Self { xid: x.parse().ok()?, id: i.parse().ok()? }));
+        parsed.ok_or_else(|| StoreError::Conflict(format!("`{text}` is not the id of an event")))
+    }
+}
+
+const INSERT: Sql = Sql {
+    sqlite: "INSERT INTO events (xid, org_id, time, kind, subject_type, subject_id, actor, data) VALUES (0, $1, $2, $3, $4, $5, $6, $7)",
+    postgres: "INSERT INTO events (xid, org_id, time, kind, subject_type, subject_id, actor, data) VALUES (pg_current_xact_id()::text::bigint, $1, $2, $3, $4, $5, $6, $7)",
+};
+
+const AFTER: Sql = Sql {
+    sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > ($2, $3) ORDER BY xid, id LIMIT $4",
+    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > ($2, $3) AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid, id LIMIT $4",
+};
+
+const LAST: Sql = Sql {
+    sqlite: "SELECT xid, id FROM events WHERE org_id = $1 ORDER BY xid DESC, id DESC LIMIT 1",
+    postgres: "SELECT xid, id FROM events WHERE org_id = $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid DESC, id DESC LIMIT 1",
+};
+
+/// What an event says, without its place.
+pub(crate) struct Note<'a> {
+    pub(crate) org: &'a OrgId,
+    pub(crate) now: Timestamp,
+    pub(crate) kind: &'a str,
+    pub(crate) subject: (&'a str, &'a str),
+    pub(crate) actor: &'a str,
+    pub(crate) data: Json,
+}
+
+pub(crate) async fn record(tx: &mut Tx<'_>, note: Note<'_>) -> Result<()> {
+    let Note { org, now, kind, subject, actor, data } = note;
+    tx.exec(INSERT, params![org, now, kind, subject.0, subject.1, actor, data.to_string()]).await?;
+    Ok(())
+}
+
+fn from_row(row: &Row) -> Result<Event> {
+    Ok(Event {
+        cursor: EventCursor { xid: row.get(0)?, id: row.get(1)? },
+        time: row.get(2)?,
+        kind: row.get(3)?,
+        subject_type: row.get(4)?,
+        subject_id: row.get(5)?,
+        actor: row.get(6)?,
+        data: row.json(7)?,
+    })
+}
+
+impl Store {
+    pub async fn events_after(&self, org: &OrgId, after: EventCursor, limit: u64) -> Result<Vec<Event>> {
+        let org = org.clone();
+        self.main()
+            .read(move |tx| {
+                let org = org.clone();
+                Box::pin(async move {
+                    let rows = tx.query(AFTER, params![&org, after.xid, after.id, limit]).await?;
+                    rows.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// Where the org's events end now.
+    pub async fn last_event(&self, org: &OrgId) -> Result<EventCursor> {
+        let org = org.clone();
+        self.main()
+            .read(move |tx| {
+                let org = org.clone();
+                Box::pin(async move {
+                    match tx.get(LAST, params![&org]).await? {
+                        Some(row) => Ok(EventCursor { xid: row.get(0)?, id: row.get(1)? }),
+                        None => Ok(EventCursor::default()),
+                    }
+                })
+            })
+            .await
+    }
+}

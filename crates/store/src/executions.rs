@@ -1,0 +1,508 @@
+//! Executions: leases with epochs. Every write checks the epoch in the same transaction.
+
+use model::{
+    ExecutionId, ExecutionResult, JobEvent, JobId, JobState, Outcome, RunnerId, StepResult, Timestamp,
+};
+
+use crate::accounts::static_sql;
+use crate::db::{Row, Tx, params};
+use crate::jobs::{Job, PollInput, job_by_id, move_job};
+use crate::notify::topic;
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct ExecutionRow {
+    pub id: ExecutionId,
+    pub org_id: model::OrgId,
+    pub job_id: JobId,
+    pub runner_id: RunnerId,
+    pub epoch: u64,
+    pub generation: u64,
+    pub state: String,
+    pub reason: String,
+    pub token_hash: String,
+    pub lease_until: Timestamp,
+    pub steps: Vec<StepResult>,
+    /// How many log chunks it wrote, once it has said so.
+    pub log_chunks: Option<u64>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+/// Constants of leases, from the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct LeaseTiming {
+    pub lease_s: u64,
+    pub offline_s: u64,
+    pub grace_s: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct ResultWritten {
+    pub job: Job,
+    /// False when a result was there before.
+    pub recorded: bool,
+}
+
+const COLUMNS: &str = "SELECT id, org_id, job_id, runner_id, epoch, generation, state, reason, token_hash, lease_until, steps, log_chunks, created_at, started_at, finished_at FROM executions";
+
+fn from_row(row: &Row) -> Result<ExecutionRow> {
+    Ok(ExecutionRow {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        job_id: row.get(2)?,
+        runner_id: row.get(3)?,
+        epoch: row.get(4)?,
+        generation: row.get(5)?,
+        state: row.get(6)?,
+        reason: row.get(7)?,
+        token_hash: row.get(8)?,
+        lease_until: row.get(9)?,
+        steps: row.json_opt(10)?.unwrap_or_default(),
+        log_chunks: row.get(11)?,
+        created_at: row.get(12)?,
+        started_at: row.get(13)?,
+        finished_at: row.get(14)?,
+    })
+}
+
+/// Executions of a runner that are not over.
+pub(crate) async fn live(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<Vec<ExecutionRow>> {
+    let sql = static_sql!(COLUMNS, "WHERE runner_id = $1 AND state IN ('pending', 'in-progress', 'unknown')");
+    tx.query(sql, params![runner]).await?.iter().map(from_row).collect()
+}
+
+async fn by_id(tx: &mut Tx<'_>, id: &ExecutionId) -> Result<ExecutionRow> {
+    let sql = static_sql!(COLUMNS, "WHERE id = $1");
+    from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("execution"))?)
+}
+
+pub(crate) async fn insert(
+    tx: &mut Tx<'_>,
+    job: &Job,
+    id: &ExecutionId,
+    token_hash: &str,
+    input: &PollInput,
+) -> Result<()> {
+    tx.exec(
+        "INSERT INTO executions (id, org_id, job_id, runner_id, epoch, generation, state, reason, token_hash, lease_until, created_at) VALUES ($1, $2, $3, $4, $5, $6, 'pending', '', $7, $8, $9)",
+        params![id, &job.org_id, &job.id, &job.runner_id, job.epoch, input.generation, token_hash, input.now.plus_s(input.lease_s as i64), input.now],
+    )
+    .await?;
+    Ok(())
+}
+
+async fn set_state(tx: &mut Tx<'_>, id: &ExecutionId, state: &str, reason: &str, now: Timestamp) -> Result<()> {
+    let finished = (!matches!(state, "pending" | "in-progress" | "unknown")).then_some(now);
+    tx.exec(
+        "UPDATE executions SET state = $2, reason = $3, finished_at = $4 WHERE id = $1",
+        params![id, state, reason, finished],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Ends the current execution of a job, where there is one.
+pub(crate) async fn end_current(tx: &mut Tx<'_>, job: &Job, state: &str, reason: &str, now: Timestamp) -> Result<()> {
+    tx.exec(
+        "UPDATE executions SET state = $3, reason = $4, finished_at = $5 WHERE job_id = $1 AND epoch = $2 AND state IN ('pending', 'in-progress', 'unknown')",
+        params![&job.id, job.epoch, state, reason, now],
+    )
+    .await?;
+    Ok(())
+}
+
+/// A claim that was never started goes back to the queue.
+pub(crate) async fn hand_back(
+    tx: &mut Tx<'_>,
+    execution: &ExecutionRow,
+    job: &mut Job,
+    reason: &str,
+    now: Timestamp,
+) -> Result<()> {
+    set_state(tx, &execution.id, "handed-back", reason, now).await?;
+    if job.state == JobState::Claimed && job.epoch == execution.epoch {
+        move_job(tx, job, JobEvent::HandBack, reason, None, "ferry", now).await?;
+    }
+    Ok(())
+}
+
+/// A started execution that nobody can see any more: unknown, or tried again where that can do no harm.
+pub(crate) async fn vanish(
+    tx: &mut Tx<'_>,
+    execution: &ExecutionRow,
+    job: &mut Job,
+    reason: &str,
+    gone: bool,
+    now: Timestamp,
+) -> Result<()> {
+    if job.state != JobState::Running || job.epoch != execution.epoch {
+        return set_state(tx, &execution.id, "failed", reason, now).await;
+    }
+    move_job(tx, job, JobEvent::Vanish, reason, Some("vanished"), "ferry", now).await?;
+    if !job.job_type.is_read_only() {
+        set_state(tx, &execution.id, "unknown", reason, now).await?;
+        return if gone { release(tx, job).await } else { Ok(()) };
+    }
+    set_state(tx, &execution.id, "failed", reason, now).await?;
+    if job.epoch < job.max_executions && job.cancel_at.is_none() {
+        let why = format!("tried again, it only reads: {reason}");
+        move_job(tx, job, JobEvent::Retry, &why, None, "ferry", now).await
+    } else {
+        let why = format!("{} attempts, the last one: {reason}", job.epoch);
+        let code = Some("attempts_exhausted");
+        move_job(tx, job, JobEvent::Settle(Outcome::Failed), &why, code, "ferry", now).await
+    }
+}
+
+/// The executor of an unknown job is certainly gone: others may work on its target.
+pub(crate) async fn release(tx: &mut Tx<'_>, job: &Job) -> Result<()> {
+    tx.exec("UPDATE jobs SET released = 1 WHERE id = $1 AND state = 'unknown'", params![&job.id]).await?;
+    Ok(())
+}
+
+/// Ends all executions of a runner whose session is over.
+pub(crate) async fn fence_executions(tx: &mut Tx<'_>, runner: &RunnerId, reason: &str, now: Timestamp) -> Result<()> {
+    for execution in live(tx, runner).await? {
+        let mut job = job_by_id(tx, &execution.job_id).await?;
+        match execution.state.as_str() {
+            "pending" => hand_back(tx, &execution, &mut job, reason, now).await?,
+            "in-progress" => vanish(tx, &execution, &mut job, reason, false, now).await?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Only the session that claimed an execution may write to it, unless a newer one has taken its place.
+async fn check_session(tx: &mut Tx<'_>, runner: &RunnerId, generation: u64) -> Result<()> {
+    let row = tx
+        .get("SELECT generation, revoked_at FROM runners WHERE id = $1", params![runner])
+        .await?
+        .ok_or(StoreError::NotFound("runner"))?;
+    if row.get::<u64>(0)? != generation || row.get::<Option<Timestamp>>(1)?.is_some() {
+        return Err(StoreError::Fenced);
+    }
+    Ok(())
+}
+
+impl Store {
+    /// An execution by its id, for the runner that it belongs to.
+    pub async fn execution(&self, runner: &RunnerId, id: &ExecutionId) -> Result<ExecutionRow> {
+        let (runner, id) = (runner.clone(), id.clone());
+        self.main()
+            .read(move |tx| {
+                let (runner, id) = (runner.clone(), id.clone());
+                Box::pin(async move {
+                    let execution = by_id(tx, &id).await?;
+                    if execution.runner_id == runner { Ok(execution) } else { Err(StoreError::NotFound("execution")) }
+                })
+            })
+            .await
+    }
+
+    pub async fn executions_of(&self, job: &JobId) -> Result<Vec<ExecutionRow>> {
+        let job = job.clone();
+        self.main()
+            .read(move |tx| {
+                let job = job.clone();
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE job_id = $1 ORDER BY epoch");
+                    tx.query(sql, params![&job]).await?.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// The server's agreement that work may begin. Asking again is harmless.
+    pub async fn start(
+        &self,
+        runner: &RunnerId,
+        generation: u64,
+        id: &ExecutionId,
+        lease_s: u64,
+        now: Timestamp,
+    ) -> Result<Job> {
+        let (runner, id) = (runner.clone(), id.clone());
+        let job = self
+            .main()
+            .write(move |tx| {
+                let (runner, id) = (runner.clone(), id.clone());
+                Box::pin(async move {
+                    check_session(tx, &runner, generation).await?;
+                    let execution = by_id(tx, &id).await?;
+                    let mut job = job_by_id(tx, &execution.job_id).await?;
+                    if execution.runner_id != runner {
+                        return Err(StoreError::NotFound("execution"));
+                    }
+                    if job.epoch != execution.epoch {
+                        return Err(StoreError::LeaseLost);
+                    }
+                    let lease_until = now.plus_s(lease_s as i64);
+                    match (job.state, execution.state.as_str()) {
+                        (JobState::Running, "in-progress") => {}
+                        (JobState::Claimed, "pending") => {
+                            move_job(tx, &mut job, JobEvent::Start, "", None, runner.as_str(), now).await?;
+                            tx.exec(
+                                "UPDATE executions SET state = 'in-progress', started_at = $2, lease_until = $3 WHERE id = $1",
+                                params![&id, now, lease_until],
+                            )
+                            .await?;
+                        }
+                        _ => return Err(StoreError::LeaseLost),
+                    }
+                    Ok(job)
+                })
+            })
+            .await?;
+        self.notifier().wake(topic::org(&job.org_id));
+        Ok(job)
+    }
+
+    /// Renews leases. Returns what was renewed, what is lost, and what is to be cancelled.
+    pub async fn renew(
+        &self,
+        runner: &RunnerId,
+        generation: u64,
+        held: Vec<(ExecutionId, u64)>,
+        lease_s: u64,
+        now: Timestamp,
+    ) -> Result<(Vec<ExecutionId>, Vec<ExecutionId>, Vec<ExecutionId>)> {
+        let runner = runner.clone();
+        self.main()
+            .write(move |tx| {
+                let (runner, held) = (runner.clone(), held.clone());
+                Box::pin(async move {
+                    check_session(tx, &runner, generation).await?;
+                    let (mut renewed, mut lost, mut cancels) = (vec![], vec![], vec![]);
+                    for (id, epoch) in held {
+                        match renew_one(tx, &runner, &id, epoch, now.plus_s(lease_s as i64), now).await? {
+                            None => lost.push(id),
+                            Some(cancel) => {
+                                if cancel {
+                                    cancels.push(id.clone());
+                                }
+                                renewed.push(id);
+                            }
+                        }
+                    }
+                    Ok((renewed, lost, cancels))
+                })
+            })
+            .await
+    }
+
+    /// Stores how far the steps are; only for show, so a stale epoch is just ignored.
+    pub async fn progress(
+        &self,
+        runner: &RunnerId,
+        id: &ExecutionId,
+        epoch: u64,
+        steps: Vec<StepResult>,
+    ) -> Result<()> {
+        let (runner, id) = (runner.clone(), id.clone());
+        let steps = serde_json::to_string(&steps).map_err(StoreError::db)?;
+        self.main()
+            .write(move |tx| {
+                let (runner, id, steps) = (runner.clone(), id.clone(), steps.clone());
+                Box::pin(async move {
+                    tx.exec(
+                        "UPDATE executions SET steps = $4 WHERE id = $1 AND runner_id = $2 AND epoch = $3 AND state IN ('in-progress', 'unknown')",
+                        params![&id, &runner, epoch, steps],
+                    )
+                    .await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Writes the result record: once, for the current epoch; the first one wins.
+    pub async fn write_result(
+        &self,
+        runner: &RunnerId,
+        generation: u64,
+        id: &ExecutionId,
+        epoch: u64,
+        result: &ExecutionResult,
+        now: Timestamp,
+    ) -> Result<ResultWritten> {
+        let execution = self.execution(runner, id).await?;
+        let text = serde_json::to_vec(result).map_err(StoreError::db)?;
+        let sealed = self.org_keys(&execution.org_id).await?.seal(&result_place(id), &text);
+        let steps = serde_json::to_string(&result.steps).map_err(StoreError::db)?;
+        let (runner, id, result) = (runner.clone(), id.clone(), result.clone());
+        let written = self
+            .main()
+            .write(move |tx| {
+                let (runner, id, result, sealed, steps) =
+                    (runner.clone(), id.clone(), result.clone(), sealed.clone(), steps.clone());
+                Box::pin(async move {
+                    let execution = by_id(tx, &id).await?;
+                    let mut job = job_by_id(tx, &execution.job_id).await?;
+                    let written = tx.get("SELECT id FROM executions WHERE id = $1 AND result IS NOT NULL", params![&id]);
+                    if written.await?.is_some() {
+                        return Ok(ResultWritten { job, recorded: false });
+                    }
+                    check_session(tx, &runner, generation).await?;
+                    if job.epoch != epoch || execution.epoch != epoch {
+                        return Err(StoreError::LeaseLost);
+                    }
+                    let event = match (job.state, result.outcome) {
+                        (JobState::Running | JobState::Unknown, outcome) => JobEvent::Result(outcome),
+                        // A runner may refuse what it has not started, and nothing else.
+                        (JobState::Claimed, Outcome::NotAttempted) => JobEvent::Withdraw(Outcome::NotAttempted),
+                        _ => return Err(StoreError::LeaseLost),
+                    };
+                    let reason = result.error.as_ref().map_or("", |e| e.message.as_str());
+                    let code = result.error.as_ref().map(|e| e.code.as_str());
+                    move_job(tx, &mut job, event, reason, code, runner.as_str(), now).await?;
+                    tx.exec(
+                        "UPDATE executions SET state = $2, reason = $3, steps = $4, result = $5, log_chunks = $6, finished_at = $7 WHERE id = $1",
+                        params![&id, job.state.as_str(), reason, steps, sealed, result.log_chunks, now],
+                    )
+                    .await?;
+                    note_health(tx, &job, &result, now).await?;
+                    Ok(ResultWritten { job, recorded: true })
+                })
+            })
+            .await?;
+        self.wake_for(&written.job);
+        Ok(written)
+    }
+
+    /// The result of an execution, opened.
+    pub async fn result(&self, org: &model::OrgId, id: &ExecutionId) -> Result<Option<ExecutionResult>> {
+        let (org_id, execution) = (org.clone(), id.clone());
+        let sealed: Option<Vec<u8>> = self
+            .main()
+            .read(move |tx| {
+                let (org, id) = (org_id.clone(), execution.clone());
+                Box::pin(async move {
+                    let sql = "SELECT result FROM executions WHERE org_id = $1 AND id = $2";
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("execution"))?.get(0)
+                })
+            })
+            .await?;
+        let Some(sealed) = sealed else { return Ok(None) };
+        let plain = self.org_keys(org).await?.open(&result_place(id), &sealed)?;
+        serde_json::from_slice(&plain).map(Some).map_err(StoreError::db)
+    }
+
+    /// Ends leases that ran out: claims go back to the queue, started executions become unknown.
+    pub async fn expire_leases(&self, now: Timestamp, limit: u64) -> Result<usize> {
+        let jobs = self
+            .main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE state IN ('pending', 'in-progress') AND lease_until < $1 ORDER BY lease_until LIMIT $2"
+                    );
+                    let expired: Vec<ExecutionRow> =
+                        tx.query(sql, params![now, limit]).await?.iter().map(from_row).collect::<Result<_>>()?;
+                    let mut jobs = Vec::new();
+                    for execution in expired {
+                        let mut job = job_by_id(tx, &execution.job_id).await?;
+                        let since = execution.lease_until;
+                        if execution.state == "pending" {
+                            let reason = "the runner took it and was not heard of again";
+                            hand_back(tx, &execution, &mut job, reason, now).await?;
+                        } else {
+                            let reason = format!("the lease ended at {since}: nothing was heard of the runner");
+                            vanish(tx, &execution, &mut job, &reason, false, now).await?;
+                        }
+                        jobs.push(job);
+                    }
+                    Ok(jobs)
+                })
+            })
+            .await?;
+        jobs.iter().for_each(|job| self.wake_for(job));
+        Ok(jobs.len())
+    }
+
+    /// Frees the targets of unknown jobs whose executor must have ended itself by now.
+    pub async fn release_offline(&self, timing: LeaseTiming, now: Timestamp) -> Result<u64> {
+        let before = now.plus_s(-((timing.offline_s + timing.grace_s) as i64));
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.exec(
+                        "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until >= $1)",
+                        params![before],
+                    )
+                    .await
+                })
+            })
+            .await
+    }
+
+    /// A starting server gives every live lease one more period: its own absence is nobody's fault.
+    pub async fn extend_leases(&self, lease_s: u64, now: Timestamp) -> Result<u64> {
+        let until = now.plus_s(lease_s as i64);
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.exec(
+                        "UPDATE executions SET lease_until = $1 WHERE state IN ('pending', 'in-progress') AND lease_until < $1",
+                        params![until],
+                    )
+                    .await
+                })
+            })
+            .await
+    }
+}
+
+fn result_place(id: &ExecutionId) -> String {
+    format!("executions|{id}|result")
+}
+
+/// Renews one lease: `None` when it is lost, else whether a cancel is asked for.
+async fn renew_one(
+    tx: &mut Tx<'_>,
+    runner: &RunnerId,
+    id: &ExecutionId,
+    epoch: u64,
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<Option<bool>> {
+    let execution = match by_id(tx, id).await {
+        Ok(execution) if execution.runner_id == *runner && execution.epoch == epoch => execution,
+        Ok(_) | Err(StoreError::NotFound(_)) => return Ok(None),
+        Err(other) => return Err(other),
+    };
+    let mut job = job_by_id(tx, &execution.job_id).await?;
+    if job.epoch != epoch {
+        return Ok(None);
+    }
+    match job.state {
+        JobState::Running | JobState::Claimed => {}
+        JobState::Unknown => move_job(tx, &mut job, JobEvent::Revive, "", None, runner.as_str(), now).await?,
+        JobState::Queued
+        | JobState::Finished
+        | JobState::Failed
+        | JobState::TimedOut
+        | JobState::Cancelled
+        | JobState::NotAttempted => return Ok(None),
+    }
+    tx.exec(
+        "UPDATE executions SET lease_until = $2, state = CASE WHEN state = 'unknown' THEN 'in-progress' ELSE state END, reason = '' WHERE id = $1",
+        params![id, until],
+    )
+    .await?;
+    Ok(Some(job.cancel_at.is_some()))
+}
+
+/// The outputs of a health check are what `runners get` shows.
+async fn note_health(tx: &mut Tx<'_>, job: &Job, result: &ExecutionResult, now: Timestamp) -> Result<()> {
+    if job.job_type != model::JobType::HealthCheck || result.outcome != Outcome::Finished {
+        return Ok(());
+    }
+    let outputs = serde_json::to_string(&result.outputs).map_err(StoreError::db)?;
+    tx.exec("UPDATE runners SET health = $2, health_at = $3 WHERE id = $1", params![&job.runner_id, outputs, now])
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,667 @@
+//! Jobs: making them, the queue, and every change of their state. One helper, `move_job`, is the only place that writes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::papers::Signed;
+use model::runner::RunnerSettings;
+use model::{
+    AccountId, Digest, ExecutionId, InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId, Outcome,
+    RunnerId, Timestamp, constants,
+};
+
+use crate::accounts::static_sql;
+use crate::db::{Row, Tx, params};
+use crate::events::{Note, record};
+use crate::executions::{self, ExecutionRow};
+use crate::notify::topic;
+use crate::runners::runner_by_id;
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub id: JobId,
+    pub org_id: OrgId,
+    pub runner_id: RunnerId,
+    pub install_id: Option<InstallId>,
+    pub job_type: JobType,
+    pub group: JobGroup,
+    pub operation: String,
+    pub name: Option<String>,
+    pub state: JobState,
+    pub reason: String,
+    pub error_code: Option<String>,
+    pub target: Option<String>,
+    pub priority: i64,
+    pub epoch: u64,
+    version: i64,
+    pub max_executions: u64,
+    pub timeout_s: u64,
+    pub queue_until: Timestamp,
+    pub log_stream_id: LogStreamId,
+    pub cancel_at: Option<Timestamp>,
+    /// An unknown job whose executor is certainly gone: its target is free again.
+    pub released: bool,
+    pub created_by: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+/// A job with its order signed; the spec is sealed by the store.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub id: JobId,
+    pub org_id: OrgId,
+    pub runner_id: RunnerId,
+    pub install_id: Option<InstallId>,
+    pub job_type: JobType,
+    pub operation: String,
+    pub name: Option<String>,
+    pub target: Option<String>,
+    pub priority: i64,
+    pub timeout_s: u64,
+    pub spec: Vec<u8>,
+    pub order: Signed,
+    pub log_stream_id: LogStreamId,
+    pub created_by: String,
+    pub now: Timestamp,
+}
+
+/// A key that makes a request safe to repeat.
+#[derive(Debug, Clone)]
+pub struct Idempotency {
+    /// The account, so that keys of others do not matter.
+    pub scope: AccountId,
+    pub key: String,
+    pub request_digest: Digest,
+}
+
+/// What a create returns: the id, and whether it was there from an earlier try.
+#[derive(Debug, Clone)]
+pub struct Created {
+    pub id: String,
+    pub replayed: bool,
+}
+
+pub(crate) async fn idempotent(tx: &mut Tx<'_>, idem: Option<&Idempotency>) -> Result<Option<String>> {
+    let Some(idem) = idem else { return Ok(None) };
+    let sql = "SELECT request_digest, resource_id FROM idempotency WHERE scope = $1 AND key = $2";
+    let Some(row) = tx.get(sql, params![&idem.scope, &idem.key]).await? else { return Ok(None) };
+    if row.get::<String>(0)? != idem.request_digest.as_str() {
+        return Err(StoreError::IdempotencyMismatch);
+    }
+    Ok(Some(row.get(1)?))
+}
+
+pub(crate) async fn remember(
+    tx: &mut Tx<'_>,
+    idem: Option<&Idempotency>,
+    resource: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let Some(idem) = idem else { return Ok(()) };
+    tx.exec(
+        "INSERT INTO idempotency (scope, key, request_digest, resource_id, created_at) VALUES ($1, $2, $3, $4, $5)",
+        params![&idem.scope, &idem.key, idem.request_digest.as_str(), resource, now],
+    )
+    .await?;
+    Ok(())
+}
+
+const COLUMNS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at FROM jobs";
+
+fn from_row(row: &Row) -> Result<Job> {
+    let corrupt = || StoreError::corrupt("job");
+    Ok(Job {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        runner_id: row.get(2)?,
+        install_id: row.get(3)?,
+        job_type: JobType::parse(&row.get::<String>(4)?).ok_or_else(corrupt)?,
+        group: JobGroup::parse(&row.get::<String>(5)?).ok_or_else(corrupt)?,
+        operation: row.get(6)?,
+        name: row.get(7)?,
+        state: JobState::parse(&row.get::<String>(8)?).ok_or_else(corrupt)?,
+        reason: row.get(9)?,
+        error_code: row.get(10)?,
+        target: row.get(11)?,
+        priority: row.get(12)?,
+        epoch: row.get(13)?,
+        version: row.get(14)?,
+        max_executions: row.get(15)?,
+        timeout_s: row.get(16)?,
+        queue_until: row.get(17)?,
+        log_stream_id: row.get(18)?,
+        cancel_at: row.get(19)?,
+        released: row.get(20)?,
+        created_by: row.get(21)?,
+        created_at: row.get(22)?,
+        updated_at: row.get(23)?,
+        started_at: row.get(24)?,
+        finished_at: row.get(25)?,
+    })
+}
+
+pub(crate) async fn job_by_id(tx: &mut Tx<'_>, id: &JobId) -> Result<Job> {
+    let sql = static_sql!(COLUMNS, "WHERE id = $1");
+    from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("job"))?)
+}
+
+/// Moves a job by its state machine, writes it if nobody else has, and records the event.
+pub(crate) async fn move_job(
+    tx: &mut Tx<'_>,
+    job: &mut Job,
+    event: JobEvent,
+    reason: &str,
+    error_code: Option<&str>,
+    actor: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let from = job.state;
+    let to = from.next(event)?;
+    job.state = to;
+    job.reason = reason.to_owned();
+    job.error_code = error_code.map(str::to_owned);
+    job.updated_at = now;
+    match event {
+        JobEvent::Claim => job.epoch += 1,
+        JobEvent::Start => job.started_at = Some(now),
+        JobEvent::HandBack
+        | JobEvent::Vanish
+        | JobEvent::Revive
+        | JobEvent::Retry
+        | JobEvent::Withdraw(_)
+        | JobEvent::Result(_)
+        | JobEvent::Settle(_) => {}
+    }
+    if to.is_terminal() {
+        job.finished_at = Some(now);
+    }
+    let changed = tx
+        .exec(
+            "UPDATE jobs SET state = $3, reason = $4, error_code = $5, epoch = $6, started_at = $7, finished_at = $8, updated_at = $9, released = 0, version = version + 1 WHERE id = $1 AND version = $2",
+            params![&job.id, job.version, to.as_str(), reason, error_code, job.epoch, job.started_at, job.finished_at, now],
+        )
+        .await?;
+    if changed != 1 {
+        return Err(StoreError::Db { message: "a job changed under our hands".into(), transient: true });
+    }
+    job.version += 1;
+    job.released = false;
+    let data = serde_json::json!({
+        "from": from, "to": to, "reason": reason, "epoch": job.epoch, "type": job.job_type,
+        "install_id": job.install_id, "runner_id": job.runner_id,
+    });
+    let subject = ("job", job.id.as_str());
+    record(tx, Note { org: &job.org_id, now, kind: "job.state", subject, actor, data }).await
+}
+
+/// What a poll of a runner asks for.
+#[derive(Debug, Clone)]
+pub struct PollInput {
+    pub runner_id: RunnerId,
+    pub generation: u64,
+    pub free: BTreeMap<JobGroup, u32>,
+    /// Execution, epoch, and whether its executor is dead.
+    pub held: Vec<(ExecutionId, u64, bool)>,
+    pub lease_s: u64,
+    pub now: Timestamp,
+    /// Ids and token hashes for what may be claimed; drawn outside the transaction.
+    pub fresh: Vec<(ExecutionId, String)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PollOutput {
+    pub org_id: OrgId,
+    pub claimed: Vec<Assigned>,
+    pub cancels: Vec<ExecutionId>,
+    pub lost: Vec<ExecutionId>,
+    pub settings: RunnerSettings,
+    /// Jobs went back to the queue or became unknown.
+    pub changed: bool,
+}
+
+/// A job that was just claimed.
+#[derive(Debug, Clone)]
+pub struct Assigned {
+    pub job: Job,
+    pub execution_id: ExecutionId,
+    /// Which of `fresh` it took.
+    pub fresh: usize,
+    pub order: Signed,
+    /// Still sealed.
+    pub spec: Vec<u8>,
+}
+
+/// How many jobs one poll may take.
+pub const CLAIMS_PER_POLL: usize = 16;
+
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    pub install: Option<InstallId>,
+    pub runner: Option<RunnerId>,
+    pub state: Option<JobState>,
+    pub job_type: Option<JobType>,
+}
+
+/// Places in the sealed columns of a job.
+pub(crate) fn spec_place(job: &JobId) -> String {
+    format!("jobs|{job}|spec")
+}
+
+impl Store {
+    /// Queues a job; the runner is woken after the commit.
+    pub async fn enqueue(&self, mut new: NewJob, idem: Option<Idempotency>) -> Result<Created> {
+        let keys = self.org_keys(&new.org_id).await?;
+        new.spec = keys.seal(&spec_place(&new.id), &new.spec);
+        let (runner, org) = (new.runner_id.clone(), new.org_id.clone());
+        let created = self
+            .main()
+            .write(move |tx| {
+                let (new, idem) = (new.clone(), idem.clone());
+                Box::pin(async move { insert_job(tx, new, idem.as_ref()).await })
+            })
+            .await?;
+        self.notifier().wake(topic::runner(&runner));
+        self.notifier().wake(topic::org(&org));
+        Ok(created)
+    }
+
+    /// One look of a runner at the queue: its list is compared with ours, cancellations are collected, and jobs are
+    /// claimed by priority, then oldest first. One transaction.
+    pub async fn poll(&self, input: PollInput) -> Result<PollOutput> {
+        let output = self
+            .main()
+            .write(move |tx| {
+                let input = input.clone();
+                Box::pin(async move { poll_in(tx, &input).await })
+            })
+            .await?;
+        if !output.claimed.is_empty() || output.changed {
+            self.notifier().wake(topic::org(&output.org_id));
+        }
+        Ok(output)
+    }
+
+    pub async fn job(&self, org: &OrgId, id: &JobId) -> Result<Job> {
+        let (org, id) = (org.clone(), id.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, id) = (org.clone(), id.clone());
+                Box::pin(async move {
+                    let job = job_by_id(tx, &id).await?;
+                    if job.org_id == org { Ok(job) } else { Err(StoreError::NotFound("job")) }
+                })
+            })
+            .await
+    }
+
+    pub async fn job_of_log(&self, org: &OrgId, stream: &LogStreamId) -> Result<Job> {
+        let (org, stream) = (org.clone(), stream.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, stream) = (org.clone(), stream.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND log_stream_id = $2");
+                    from_row(&tx.get(sql, params![&org, &stream]).await?.ok_or(StoreError::NotFound("log stream"))?)
+                })
+            })
+            .await
+    }
+
+    pub async fn jobs(&self, org: &OrgId, filter: JobFilter, offset: u64, limit: u64) -> Result<Vec<Job>> {
+        let org = org.clone();
+        self.main()
+            .read(move |tx| {
+                let (org, f) = (org.clone(), filter.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (CAST($3 AS TEXT) IS NULL OR runner_id = $3) AND (CAST($4 AS TEXT) IS NULL OR state = $4) AND (CAST($5 AS TEXT) IS NULL OR type = $5) ORDER BY id DESC LIMIT $6 OFFSET $7"
+                    );
+                    let state = f.state.map(JobState::as_str);
+                    let kind = f.job_type.map(JobType::as_str);
+                    let rows = tx
+                        .query(sql, params![&org, f.install.as_ref(), f.runner.as_ref(), state, kind, limit, offset])
+                        .await?;
+                    rows.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// What the waiting reason needs beside the runner: who holds the target, and how many stand before it.
+    pub async fn queue_place(&self, job: &Job) -> Result<(Option<JobId>, u64)> {
+        let job = job.clone();
+        self.main()
+            .read(move |tx| {
+                let job = job.clone();
+                Box::pin(async move {
+                    let holder = match &job.target {
+                        Some(target) => target_holder(tx, &job.runner_id, target).await?,
+                        None => None,
+                    };
+                    let row = tx
+                        .get(
+                            "SELECT COUNT(*) FROM jobs WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (priority > $3 OR (priority = $3 AND (created_at, id) < ($4, $5)))",
+                            params![&job.runner_id, job.group.as_str(), job.priority, job.created_at, &job.id],
+                        )
+                        .await?
+                        .ok_or_else(|| StoreError::corrupt("count"))?;
+                    Ok((holder, row.get(0)?))
+                })
+            })
+            .await
+    }
+
+    /// Cancels a job: at once while nobody has started it; otherwise the runner is told until the result is in.
+    pub async fn cancel(&self, org: &OrgId, id: &JobId, actor: &str, now: Timestamp) -> Result<Job> {
+        let (org_id, id, actor) = (org.clone(), id.clone(), actor.to_owned());
+        let job = self
+            .main()
+            .write(move |tx| {
+                let (org, id, actor) = (org_id.clone(), id.clone(), actor.clone());
+                Box::pin(async move {
+                    let mut job = job_by_id(tx, &id).await?;
+                    if job.org_id != org {
+                        return Err(StoreError::NotFound("job"));
+                    }
+                    match job.state {
+                        JobState::Queued | JobState::Claimed => {
+                            let withdraw = JobEvent::Withdraw(Outcome::Cancelled);
+                            executions::end_current(tx, &job, "cancelled", "cancelled before it started", now).await?;
+                            let reason = "cancelled before it started";
+                            move_job(tx, &mut job, withdraw, reason, Some("cancelled"), &actor, now).await?;
+                        }
+                        JobState::Running | JobState::Unknown if job.cancel_at.is_none() => {
+                            tx.exec("UPDATE jobs SET cancel_at = $2, updated_at = $2 WHERE id = $1", params![&id, now])
+                                .await?;
+                            job.cancel_at = Some(now);
+                            let subject = ("job", job.id.as_str());
+                            let data = serde_json::json!({});
+                            let kind = "job.cancel-requested";
+                            record(tx, Note { org: &org, now, kind, subject, actor: &actor, data }).await?;
+                        }
+                        // Asking twice, or too late, changes nothing.
+                        JobState::Running
+                        | JobState::Unknown
+                        | JobState::Finished
+                        | JobState::Failed
+                        | JobState::TimedOut
+                        | JobState::Cancelled
+                        | JobState::NotAttempted => {}
+                    }
+                    Ok(job)
+                })
+            })
+            .await?;
+        self.wake_for(&job);
+        Ok(job)
+    }
+
+    /// Records how an unknown job ended, as someone saw by looking.
+    pub async fn settle(
+        &self,
+        org: &OrgId,
+        id: &JobId,
+        outcome: Outcome,
+        note: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<Job> {
+        let (org_id, id, note, actor) = (org.clone(), id.clone(), note.to_owned(), actor.to_owned());
+        let job = self
+            .main()
+            .write(move |tx| {
+                let (org, id, note, actor) = (org_id.clone(), id.clone(), note.clone(), actor.clone());
+                Box::pin(async move {
+                    let mut job = job_by_id(tx, &id).await?;
+                    if job.org_id != org {
+                        return Err(StoreError::NotFound("job"));
+                    }
+                    let reason = if note.is_empty() {
+                        format!("settled by {actor}")
+                    } else {
+                        format!("settled by {actor}: {note}")
+                    };
+                    executions::end_current(tx, &job, JobState::from(outcome).as_str(), &reason, now).await?;
+                    move_job(tx, &mut job, JobEvent::Settle(outcome), &reason, Some("settled"), &actor, now).await?;
+                    Ok(job)
+                })
+            })
+            .await?;
+        self.wake_for(&job);
+        Ok(job)
+    }
+
+    /// Ends queued jobs whose time in the queue is over. Returns them as they were, with the reasons they waited for.
+    pub async fn queue_timeouts(&self, now: Timestamp, limit: u64) -> Result<Vec<Job>> {
+        self.main()
+            .read(move |tx| {
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE state = 'queued' AND queue_until < $1 LIMIT $2");
+                    tx.query(sql, params![now, limit]).await?.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    pub async fn end_queued(&self, job: &Job, waited_for: &str, now: Timestamp) -> Result<()> {
+        let (id, waited_for) = (job.id.clone(), waited_for.to_owned());
+        let job = self
+            .main()
+            .write(move |tx| {
+                let (id, waited_for) = (id.clone(), waited_for.clone());
+                Box::pin(async move {
+                    let mut job = job_by_id(tx, &id).await?;
+                    if job.state == JobState::Queued && job.queue_until < now {
+                        let reason = format!("waited too long in the queue: {waited_for}");
+                        let event = JobEvent::Withdraw(Outcome::TimedOut);
+                        move_job(tx, &mut job, event, &reason, Some("queue_timeout"), "ferry", now).await?;
+                    }
+                    Ok(job)
+                })
+            })
+            .await?;
+        self.wake_for(&job);
+        Ok(())
+    }
+
+    pub(crate) fn wake_for(&self, job: &Job) {
+        self.notifier().wake(topic::runner(&job.runner_id));
+        self.notifier().wake(topic::org(&job.org_id));
+        self.notifier().wake(topic::job(&job.id));
+    }
+
+    /// The spec of a job, opened.
+    pub async fn spec(&self, org: &OrgId, id: &JobId) -> Result<Vec<u8>> {
+        let (org_id, job) = (org.clone(), id.clone());
+        let sealed: Vec<u8> = self
+            .main()
+            .read(move |tx| {
+                let (org, job) = (org_id.clone(), job.clone());
+                Box::pin(async move {
+                    let sql = "SELECT spec FROM jobs WHERE org_id = $1 AND id = $2";
+                    tx.get(sql, params![&org, &job]).await?.ok_or(StoreError::NotFound("job"))?.get(0)
+                })
+            })
+            .await?;
+        self.org_keys(org).await?.open(&spec_place(id), &sealed)
+    }
+
+    /// The signed order of a job, byte for byte.
+    pub async fn order(&self, org: &OrgId, id: &JobId) -> Result<Signed> {
+        let (org, id) = (org.clone(), id.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, id) = (org.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = "SELECT order_payload, order_key, order_signature FROM jobs WHERE org_id = $1 AND id = $2";
+                    let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("job"))?;
+                    Ok(Signed { payload: row.get(0)?, key: row.get(1)?, signature: row.get(2)? })
+                })
+            })
+            .await
+    }
+
+    /// Opens the sealed spec of a job that was just claimed.
+    pub async fn open_spec(&self, assigned: &Assigned) -> Result<Vec<u8>> {
+        self.org_keys(&assigned.job.org_id).await?.open(&spec_place(&assigned.job.id), &assigned.spec)
+    }
+
+    pub async fn forget_old_idempotency(&self, before: Timestamp) -> Result<u64> {
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move { tx.exec("DELETE FROM idempotency WHERE created_at < $1", params![before]).await })
+            })
+            .await
+    }
+}
+
+async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) -> Result<Created> {
+    if let Some(found) = idempotent(tx, idem).await? {
+        return Ok(Created { id: found, replayed: true });
+    }
+    let now = new.now;
+    let attempts = if new.job_type.is_read_only() { constants::READ_ONLY_ATTEMPTS } else { 1 };
+    let queue_until = now.plus_s(constants::QUEUE_TIMEOUT_S as i64);
+    tx.exec(
+        "INSERT INTO jobs (id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, target, priority, epoch, version, max_executions, timeout_s, queue_until, spec, order_payload, order_key, order_signature, log_stream_id, released, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', '', $9, $10, 0, 1, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $20)",
+        params![
+            &new.id,
+            &new.org_id,
+            &new.runner_id,
+            new.install_id.as_ref(),
+            new.job_type.as_str(),
+            new.job_type.group().as_str(),
+            &new.operation,
+            new.name.as_ref(),
+            new.target.as_ref(),
+            new.priority,
+            i64::from(attempts),
+            new.timeout_s,
+            queue_until,
+            new.spec,
+            &new.order.payload,
+            &new.order.key,
+            &new.order.signature,
+            &new.log_stream_id,
+            &new.created_by,
+            now,
+        ],
+    )
+    .await?;
+    let data = serde_json::json!({
+        "to": "queued", "type": new.job_type, "install_id": new.install_id, "runner_id": new.runner_id, "name": new.name,
+    });
+    let subject = ("job", new.id.as_str());
+    record(tx, Note { org: &new.org_id, now, kind: "job.state", subject, actor: &new.created_by, data }).await?;
+    remember(tx, idem, new.id.as_str(), now).await?;
+    Ok(Created { id: new.id.to_string(), replayed: false })
+}
+
+async fn target_holder(tx: &mut Tx<'_>, runner: &RunnerId, target: &str) -> Result<Option<JobId>> {
+    let sql = "SELECT id FROM jobs WHERE runner_id = $1 AND target = $2 AND state IN ('available', 'in-progress', 'unknown') AND released = 0 LIMIT 1";
+    tx.get(sql, params![runner, target]).await?.map(|row| row.get(0)).transpose()
+}
+
+async fn poll_in(tx: &mut Tx<'_>, input: &PollInput) -> Result<PollOutput> {
+    let runner = runner_by_id(tx, &input.runner_id).await?;
+    if runner.generation != input.generation || runner.revoked_at.is_some() {
+        return Err(StoreError::Fenced);
+    }
+    let mut output = PollOutput {
+        org_id: runner.org_id.clone(),
+        claimed: Vec::new(),
+        cancels: Vec::new(),
+        lost: Vec::new(),
+        settings: runner.settings.clone(),
+        changed: false,
+    };
+    let live = executions::live(tx, &input.runner_id).await?;
+    compare_lists(tx, input, &live, &mut output).await?;
+    if !runner.draining {
+        claim(tx, input, &mut output).await?;
+    }
+    Ok(output)
+}
+
+/// Compares what the runner holds with what we think it holds.
+async fn compare_lists(
+    tx: &mut Tx<'_>,
+    input: &PollInput,
+    live: &[ExecutionRow],
+    output: &mut PollOutput,
+) -> Result<()> {
+    let held: BTreeMap<&ExecutionId, (u64, bool)> = input.held.iter().map(|(id, e, dead)| (id, (*e, *dead))).collect();
+    let known: BTreeSet<&ExecutionId> = live.iter().map(|e| &e.id).collect();
+    output.lost.extend(held.keys().filter(|id| !known.contains(*id)).map(|id| (*id).clone()));
+    for execution in live {
+        let mut job = job_by_id(tx, &execution.job_id).await?;
+        let there = held.get(&execution.id).copied();
+        let before = job.state;
+        match (execution.state.as_str(), there) {
+            ("pending", None) => {
+                executions::hand_back(tx, execution, &mut job, "the runner did not keep the claim", input.now).await?;
+            }
+            ("in-progress", None) => {
+                let reason = "the runner lost this execution: its state directory is gone or was emptied";
+                executions::vanish(tx, execution, &mut job, reason, true, input.now).await?;
+            }
+            ("in-progress", Some((_, true))) => {
+                let reason = "the executor died without a result";
+                executions::vanish(tx, execution, &mut job, reason, true, input.now).await?;
+            }
+            ("unknown", None | Some((_, true))) => executions::release(tx, &job).await?,
+            (_, Some(_)) | (_, None) => {
+                if job.cancel_at.is_some() && there.is_some() {
+                    output.cancels.push(execution.id.clone());
+                }
+            }
+        }
+        output.changed |= job.state != before;
+    }
+    Ok(())
+}
+
+const CANDIDATES: &str = "SELECT id, grp, target FROM jobs WHERE runner_id = $1 AND state = 'queued' ORDER BY priority DESC, created_at, id LIMIT 256";
+
+async fn claim(tx: &mut Tx<'_>, input: &PollInput, output: &mut PollOutput) -> Result<()> {
+    let mut free = input.free.clone();
+    free.retain(|_, slots| *slots > 0);
+    if free.is_empty() {
+        return Ok(());
+    }
+    let mut targets = BTreeSet::new();
+    for row in tx.query(CANDIDATES, params![&input.runner_id]).await? {
+        let group = JobGroup::parse(&row.get::<String>(1)?).ok_or_else(|| StoreError::corrupt("job"))?;
+        let Some(slots) = free.get_mut(&group).filter(|s| **s > 0) else { continue };
+        let target: Option<String> = row.get(2)?;
+        if let Some(target) = &target
+            && (!targets.insert(target.clone()) || target_holder(tx, &input.runner_id, target).await?.is_some())
+        {
+            continue;
+        }
+        let fresh = output.claimed.len();
+        if fresh >= input.fresh.len().min(CLAIMS_PER_POLL) {
+            break;
+        }
+        *slots -= 1;
+        output.claimed.push(claim_one(tx, input, fresh, &row.get(0)?).await?);
+    }
+    Ok(())
+}
+
+async fn claim_one(tx: &mut Tx<'_>, input: &PollInput, fresh: usize, id: &JobId) -> Result<Assigned> {
+    let mut job = job_by_id(tx, id).await?;
+    let row = tx
+        .get("SELECT order_payload, order_key, order_signature, spec FROM jobs WHERE id = $1", params![id])
+        .await?
+        .ok_or(StoreError::NotFound("job"))?;
+    let order = Signed { payload: row.get(0)?, key: row.get(1)?, signature: row.get(2)? };
+    move_job(tx, &mut job, JobEvent::Claim, "", None, input.runner_id.as_str(), input.now).await?;
+    let (execution_id, token_hash) = &input.fresh[fresh];
+    executions::insert(tx, &job, execution_id, token_hash, input).await?;
+    Ok(Assigned { job, execution_id: execution_id.clone(), fresh, order, spec: row.get(3)? })
+}

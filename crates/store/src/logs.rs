@@ -1,0 +1,269 @@
+//! Logs at rest: numbered batches in a hot table, folded into segments in the blob store. Both hold the same frames.
+
+use bytes::Bytes;
+use model::log::Chunk;
+use model::{ExecutionId, OrgId, Timestamp};
+
+use crate::db::params;
+use crate::{Result, Store, StoreError};
+
+/// A run of chunks, still compressed: from the hot table, or a segment in the blob store.
+#[derive(Debug, Clone)]
+pub enum LogPiece {
+    Hot { first_seq: u64, next_seq: u64, data: Vec<u8> },
+    Segment { first_seq: u64, next_seq: u64, blob_key: String },
+}
+
+/// When hot batches are folded.
+#[derive(Debug, Clone, Copy)]
+pub struct SealInput {
+    /// An execution with so many hot bytes is folded at once.
+    pub full_bytes: u64,
+    /// One that has been quiet since then is folded whatever it has.
+    pub quiet_since: Timestamp,
+}
+
+/// Largest batch after decompression.
+const BATCH_PLAIN: usize = 4 << 20;
+/// Pieces that one read takes from the hot table.
+const HOT_ROWS: u64 = 16;
+/// Rows that one segment takes at most.
+const SEAL_ROWS: u64 = 4096;
+
+impl LogPiece {
+    pub fn next_seq(&self) -> u64 {
+        match self {
+            Self::Hot { next_seq, .. } | Self::Segment { next_seq, .. } => *next_seq,
+        }
+    }
+}
+
+/// Decompresses a batch as a runner sends it; bounded.
+pub fn unpack_batch(data: &[u8]) -> Result<Vec<Chunk>> {
+    let plain = zstd::bulk::decompress(data, BATCH_PLAIN).map_err(|e| StoreError::Conflict(e.to_string()))?;
+    Chunk::decode_all(&plain).map_err(|e| StoreError::Conflict(e.to_string()))
+}
+
+/// Decompresses frames that were put one after the other.
+fn unpack_segment(data: &[u8]) -> Result<Vec<Chunk>> {
+    let plain = zstd::stream::decode_all(data).map_err(StoreError::db)?;
+    Chunk::decode_all(&plain).map_err(StoreError::db)
+}
+
+impl Store {
+    /// Appends a batch if it is the next one. Returns the number that is wanted next: a batch that is already there changes
+    /// nothing, one that would leave a hole is refused.
+    pub async fn append_log(
+        &self,
+        org: &OrgId,
+        execution: &ExecutionId,
+        first_seq: u64,
+        next_seq: u64,
+        data: Vec<u8>,
+        now: Timestamp,
+    ) -> Result<u64> {
+        let (org, execution) = (org.clone(), execution.clone());
+        self.logs_db()
+            .write(move |tx| {
+                let (org, execution, data) = (org.clone(), execution.clone(), data.clone());
+                Box::pin(async move {
+                    let head = tx
+                        .get("SELECT next_seq FROM log_heads WHERE execution_id = $1", params![&execution])
+                        .await?
+                        .map(|row| row.get::<u64>(0))
+                        .transpose()?;
+                    let expected = head.unwrap_or(0);
+                    if next_seq <= expected {
+                        return Ok(expected);
+                    }
+                    if first_seq != expected {
+                        return Err(StoreError::LogOutOfOrder { next_seq: expected });
+                    }
+                    let size = data.len() as i64;
+                    tx.exec(
+                        "INSERT INTO log_chunks (execution_id, first_seq, next_seq, data) VALUES ($1, $2, $3, $4)",
+                        params![&execution, first_seq, next_seq, data],
+                    )
+                    .await?;
+                    tx.exec(
+                        "INSERT INTO log_heads (execution_id, org_id, next_seq, size_bytes, hot_bytes, updated_at) VALUES ($1, $2, $3, $4, $4, $5) ON CONFLICT (execution_id) DO UPDATE SET next_seq = $3, size_bytes = log_heads.size_bytes + $4, hot_bytes = log_heads.hot_bytes + $4, updated_at = $5",
+                        params![&execution, &org, next_seq, size, now],
+                    )
+                    .await?;
+                    Ok(next_seq)
+                })
+            })
+            .await
+    }
+
+    /// How many chunks of an execution are here.
+    pub async fn log_head(&self, execution: &ExecutionId) -> Result<u64> {
+        let execution = execution.clone();
+        self.logs_db()
+            .read(move |tx| {
+                let execution = execution.clone();
+                Box::pin(async move {
+                    let row =
+                        tx.get("SELECT next_seq FROM log_heads WHERE execution_id = $1", params![&execution]).await?;
+                    row.map_or(Ok(0), |row| row.get(0))
+                })
+            })
+            .await
+    }
+
+    /// The next chunks from `from_seq` on: one segment, or a few hot batches. Empty at the end.
+    pub async fn read_log(&self, execution: &ExecutionId, from_seq: u64) -> Result<Vec<Chunk>> {
+        let mut chunks = Vec::new();
+        for piece in self.log_pieces(execution, from_seq).await? {
+            match piece {
+                LogPiece::Hot { data, .. } => chunks.extend(unpack_batch(&data)?),
+                LogPiece::Segment { blob_key, .. } => chunks.extend(unpack_segment(&self.blobs().get(&blob_key).await?)?),
+            }
+        }
+        chunks.retain(|c| c.seq >= from_seq);
+        Ok(chunks)
+    }
+
+    async fn log_pieces(&self, execution: &ExecutionId, from_seq: u64) -> Result<Vec<LogPiece>> {
+        let execution = execution.clone();
+        self.logs_db()
+            .read(move |tx| {
+                let execution = execution.clone();
+                Box::pin(async move {
+                    let segment = tx
+                        .get(
+                            "SELECT first_seq, next_seq, blob_key FROM log_segments WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT 1",
+                            params![&execution, from_seq],
+                        )
+                        .await?;
+                    if let Some(row) = segment {
+                        let piece =
+                            LogPiece::Segment { first_seq: row.get(0)?, next_seq: row.get(1)?, blob_key: row.get(2)? };
+                        return Ok(vec![piece]);
+                    }
+                    let rows = tx
+                        .query(
+                            "SELECT first_seq, next_seq, data FROM log_chunks WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT $3",
+                            params![&execution, from_seq, HOT_ROWS],
+                        )
+                        .await?;
+                    rows.iter()
+                        .map(|row| Ok(LogPiece::Hot { first_seq: row.get(0)?, next_seq: row.get(1)?, data: row.get(2)? }))
+                        .collect()
+                })
+            })
+            .await
+    }
+
+    /// Executions whose hot batches are to be folded.
+    pub async fn sealable(&self, input: SealInput, limit: u64) -> Result<Vec<(OrgId, ExecutionId)>> {
+        self.logs_db()
+            .read(move |tx| {
+                Box::pin(async move {
+                    let rows = tx
+                        .query(
+                            "SELECT org_id, execution_id FROM log_heads WHERE hot_bytes > 0 AND (hot_bytes >= $1 OR updated_at < $2) ORDER BY updated_at LIMIT $3",
+                            params![input.full_bytes, input.quiet_since, limit],
+                        )
+                        .await?;
+                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+                })
+            })
+            .await
+    }
+
+    /// Folds the hot batches of an execution into one segment: the blob first, then, in one transaction, the row that names
+    /// it in place of the batches. A crash in between leaves a blob that the next try writes again.
+    pub async fn seal_log(&self, org: &OrgId, execution: &ExecutionId, target_bytes: u64) -> Result<u64> {
+        let id = execution.clone();
+        let rows = self
+            .logs_db()
+            .read(move |tx| {
+                let id = id.clone();
+                Box::pin(async move {
+                    let sql = "SELECT first_seq, next_seq, data FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT $2";
+                    let rows = tx.query(sql, params![&id, SEAL_ROWS]).await?;
+                    rows.iter()
+                        .map(|r| Ok((r.get::<u64>(0)?, r.get::<u64>(1)?, r.get::<Vec<u8>>(2)?)))
+                        .collect::<Result<Vec<_>>>()
+                })
+            })
+            .await?;
+        let Some(first_seq) = rows.first().map(|r| r.0) else { return Ok(0) };
+        let (mut next_seq, mut segment) = (first_seq, Vec::new());
+        for (_, next, data) in rows {
+            segment.extend_from_slice(&data);
+            next_seq = next;
+            if segment.len() as u64 >= target_bytes {
+                break;
+            }
+        }
+        let size = segment.len() as u64;
+        let key = format!("logs/{org}/{execution}/{first_seq:012}-{next_seq:012}.zst");
+        self.blobs().put(&key, Bytes::from(segment)).await?;
+        let id = execution.clone();
+        self.logs_db()
+            .write(move |tx| {
+                let (id, key) = (id.clone(), key.clone());
+                Box::pin(async move {
+                    let removed = tx
+                        .exec(
+                            "DELETE FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3",
+                            params![&id, first_seq, next_seq],
+                        )
+                        .await?;
+                    if removed == 0 {
+                        return Ok(0); // another replica was faster, and wrote the same blob
+                    }
+                    tx.exec(
+                        "INSERT INTO log_segments (execution_id, first_seq, next_seq, blob_key, size_bytes) VALUES ($1, $2, $3, $4, $5)",
+                        params![&id, first_seq, next_seq, key, size],
+                    )
+                    .await?;
+                    tx.exec(
+                        "UPDATE log_heads SET hot_bytes = hot_bytes - $2 WHERE execution_id = $1",
+                        params![&id, size],
+                    )
+                    .await?;
+                    Ok(size)
+                })
+            })
+            .await
+    }
+
+    /// Notes that an archive lies in the blob store.
+    pub async fn add_archive(&self, org: &OrgId, digest: &model::Digest, size: u64, now: Timestamp) -> Result<()> {
+        let (org, digest) = (org.clone(), digest.clone());
+        self.main()
+            .write(move |tx| {
+                let (org, digest) = (org.clone(), digest.clone());
+                Box::pin(async move {
+                    tx.exec(
+                        "INSERT INTO archives (org_id, digest, size_bytes, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (org_id, digest) DO NOTHING",
+                        params![&org, digest.as_str(), size, now],
+                    )
+                    .await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    pub async fn has_archive(&self, org: &OrgId, digest: &model::Digest) -> Result<bool> {
+        let (org, digest) = (org.clone(), digest.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, digest) = (org.clone(), digest.clone());
+                Box::pin(async move {
+                    let sql = "SELECT digest FROM archives WHERE org_id = $1 AND digest = $2";
+                    Ok(tx.get(sql, params![&org, digest.as_str()]).await?.is_some())
+                })
+            })
+            .await
+    }
+}
+
+/// Where an org's archive lies in the blob store.
+pub fn archive_key(org: &OrgId, digest: &model::Digest) -> String {
+    format!("archives/{org}/{}", digest.hex())
+}

@@ -1,0 +1,75 @@
+//! Brings a database's schema up to date: numbered steps, forward only, under a lock.
+
+use model::Timestamp;
+
+use crate::db::{Db, Sql, params};
+use crate::{Result, StoreError};
+
+/// Two sets, because the hot logs have a file of their own on SQLite.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Set {
+    Main,
+    Logs,
+}
+
+macro_rules! step {
+    ($name:literal) => {
+        Sql {
+            sqlite: include_str!(concat!("../migrations/sqlite/", $name, ".sql")),
+            postgres: include_str!(concat!("../migrations/postgres/", $name, ".sql")),
+        }
+    };
+}
+
+impl Set {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Logs => "logs",
+        }
+    }
+
+    /// Step n brings the schema from version n to n + 1. Append only.
+    fn steps(self) -> Vec<Sql> {
+        match self {
+            Self::Main => vec![step!("main_0001_init")],
+            Self::Logs => vec![step!("logs_0001_init")],
+        }
+    }
+}
+
+const TABLE: Sql = Sql {
+    sqlite: "CREATE TABLE IF NOT EXISTS schema_versions (part TEXT NOT NULL, version INTEGER NOT NULL, applied_at INTEGER NOT NULL, PRIMARY KEY (part, version))",
+    postgres: "SELECT pg_advisory_xact_lock(7035842);
+        CREATE TABLE IF NOT EXISTS schema_versions (part TEXT NOT NULL, version BIGINT NOT NULL, applied_at BIGINT NOT NULL, PRIMARY KEY (part, version))",
+};
+
+pub(crate) async fn run(db: &Db, set: Set, now: Timestamp) -> Result<()> {
+    // Its own transaction, so that the next one's snapshot is taken after the lock of a concurrent migration was given up.
+    db.write(|tx| Box::pin(async move { tx.batch(TABLE).await })).await?;
+    db.write(move |tx| {
+        Box::pin(async move {
+            tx.batch(Sql { sqlite: "", postgres: "SELECT pg_advisory_xact_lock(7035842)" }).await?;
+            let row = tx
+                .get("SELECT COALESCE(MAX(version), 0) FROM schema_versions WHERE part = $1", params![set.name()])
+                .await?
+                .ok_or_else(|| StoreError::corrupt("schema version"))?;
+            let found: i64 = row.get(0)?;
+            let steps = set.steps();
+            let known = steps.len() as i64;
+            if found > known {
+                return Err(StoreError::NewerSchema { found, known });
+            }
+            for (version, step) in (1i64..).zip(steps).skip(found as usize) {
+                tx.batch(step).await?;
+                tx.exec(
+                    "INSERT INTO schema_versions (part, version, applied_at) VALUES ($1, $2, $3)",
+                    params![set.name(), version, now],
+                )
+                .await?;
+            }
+            Ok(())
+        })
+    })
+    .await
+}

@@ -1,0 +1,156 @@
+//! Wake-ups: an in-process notifier and, on PostgreSQL, `NOTIFY` to the other replicas. Losing one costs latency, never
+//! correctness: whoever waits also looks by itself after a while.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use tokio::sync::{Notify, mpsc};
+
+use crate::Result;
+use crate::db::connect_plain;
+
+/// Names of what can be waited for.
+pub mod topic {
+    pub fn runner(id: &model::RunnerId) -> String {
+        format!("runner:{id}")
+    }
+
+    /// The log and the state of a job.
+    pub fn job(id: &model::JobId) -> String {
+        format!("job:{id}")
+    }
+
+    pub fn org(id: &model::OrgId) -> String {
+        format!("org:{id}")
+    }
+}
+
+const CHANNEL: &str = "ferry";
+const QUEUE: usize = 10_000;
+/// A payload of NOTIFY holds less than 8,000 bytes.
+const TOPICS_PER_NOTIFY: usize = 150;
+
+type Topics = Arc<Mutex<HashMap<String, Arc<Notify>>>>;
+
+#[derive(Clone)]
+pub struct Notifier {
+    topics: Topics,
+    remote: Option<mpsc::Sender<String>>,
+}
+
+/// Waits for one topic; forgets it when dropped.
+pub struct Subscription {
+    topic: String,
+    notify: Arc<Notify>,
+    topics: Topics,
+}
+
+impl Subscription {
+    /// Take this *before* looking, `enable` it, look, then await it: no wake-up falls in between.
+    pub fn notified(&self) -> tokio::sync::futures::Notified<'_> {
+        self.notify.notified()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        // This one, and the one in the map.
+        if Arc::strong_count(&self.notify) <= 2 {
+            topics.remove(&self.topic);
+        }
+    }
+}
+
+impl Notifier {
+    pub(crate) async fn start(database_url: &str) -> Result<Self> {
+        let topics = Topics::default();
+        let mut remote = None;
+        if database_url.starts_with("postgres") {
+            let (send, receive) = mpsc::channel(QUEUE);
+            tokio::spawn(speak(database_url.to_owned(), receive));
+            tokio::spawn(listen(database_url.to_owned(), Arc::clone(&topics)));
+            remote = Some(send);
+        }
+        Ok(Self { topics, remote })
+    }
+
+    pub fn subscribe(&self, topic: String) -> Subscription {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let notify = Arc::clone(topics.entry(topic.clone()).or_default());
+        Subscription { topic, notify, topics: Arc::clone(&self.topics) }
+    }
+
+    /// Wakes whoever waits for the topic, here and on the other replicas. Call it after the commit.
+    pub fn wake(&self, topic: String) {
+        wake_local(&self.topics, &topic);
+        if let Some(remote) = &self.remote {
+            // A full queue loses a wake-up: that costs latency only.
+            let _ = remote.try_send(topic);
+        }
+    }
+}
+
+fn wake_local(topics: &Topics, topic: &str) {
+    let notify = topics.lock().unwrap_or_else(PoisonError::into_inner).get(topic).cloned();
+    if let Some(notify) = notify {
+        notify.notify_waiters();
+    }
+}
+
+/// Sends topics to the other replicas, many in one statement.
+async fn speak(url: String, mut topics: mpsc::Receiver<String>) {
+    let pause = std::time::Duration::from_secs(1);
+    while let Some(first) = topics.recv().await {
+        let Ok((client, connection)) = connect_plain(&url).await else {
+            tokio::time::sleep(pause).await;
+            continue;
+        };
+        let driver = tokio::spawn(connection);
+        let mut next = Some(first);
+        while let Some(first) = next {
+            let mut batch = BTreeSet::from([first]);
+            while batch.len() < TOPICS_PER_NOTIFY {
+                let Ok(more) = topics.try_recv() else { break };
+                batch.insert(more);
+            }
+            let payload = batch.into_iter().collect::<Vec<_>>().join(" ");
+            if client.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &payload]).await.is_err() {
+                break;
+            }
+            next = topics.recv().await;
+        }
+        driver.abort();
+    }
+}
+
+async fn listen(url: String, topics: Topics) {
+    loop {
+        if let Err(error) = listen_once(&url, &topics).await {
+            tracing::debug!(%error, "the wake-up connection is made anew");
+        }
+        // Whatever was missed while it was down is looked for again.
+        let all: Vec<_> = topics.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        all.iter().for_each(|notify| notify.notify_waiters());
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+}
+
+async fn listen_once(url: &str, topics: &Topics) -> Result<()> {
+    let (client, mut connection) = connect_plain(url).await?;
+    let topics = Arc::clone(topics);
+    let driver = tokio::spawn(async move {
+        let mut messages = futures::stream::poll_fn(move |cx| connection.poll_message(cx));
+        while let Some(Ok(message)) = messages.next().await {
+            if let tokio_postgres::AsyncMessage::Notification(note) = message {
+                note.payload().split(' ').for_each(|topic| wake_local(&topics, topic));
+            }
+        }
+    });
+    client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
+    // The client must live as long as the connection.
+    let _ = driver.await;
+    drop(client);
+    Ok(())
+}

@@ -1,0 +1,390 @@
+//! Runners, their join credentials and their sessions.
+
+use model::runner::{RunnerKind, RunnerReport, RunnerSettings};
+use model::waiting::Sightings;
+use model::{CredentialId, InstallId, OrgId, RunnerId, Timestamp, id};
+use serde_json::{Map, Value as Json};
+
+use crate::accounts::{hash, static_sql};
+use crate::apps::only;
+use crate::db::{Row, Tx, params};
+use crate::events::{Note, record};
+use crate::executions::fence_executions;
+use crate::notify::topic;
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct Runner {
+    pub id: RunnerId,
+    pub org_id: OrgId,
+    pub name: String,
+    pub kind: RunnerKind,
+    pub install_id: Option<InstallId>,
+    /// 0 until the first join.
+    pub generation: u64,
+    pub draining: bool,
+    pub revoked_at: Option<Timestamp>,
+    pub settings: RunnerSettings,
+    pub report: Option<RunnerReport>,
+    pub sightings: Sightings,
+    pub health: Option<(Timestamp, Map<String, Json>)>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewRunner {
+    pub id: RunnerId,
+    pub org_id: OrgId,
+    pub name: String,
+    pub kind: RunnerKind,
+    pub install_id: Option<InstallId>,
+}
+
+/// The public half of a session's key.
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub runner_id: RunnerId,
+    pub org_id: OrgId,
+    pub generation: u64,
+    pub public_key: String,
+    /// A newer generation has taken its place, or the runner was revoked.
+    pub ended: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Joined {
+    pub runner: Runner,
+    pub generation: u64,
+}
+
+const COLUMNS: &str = "SELECT id, org_id, name, kind, install_id, generation, draining, revoked_at, settings, report, seen_at, closed_at, health, health_at, created_at, updated_at FROM runners";
+
+fn from_row(row: &Row) -> Result<Runner> {
+    let health: Option<Map<String, Json>> = row.json_opt(12)?;
+    Ok(Runner {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        name: row.get(2)?,
+        kind: RunnerKind::parse(&row.get::<String>(3)?).ok_or_else(|| StoreError::corrupt("runner kind"))?,
+        install_id: row.get(4)?,
+        generation: row.get(5)?,
+        draining: row.get(6)?,
+        revoked_at: row.get(7)?,
+        settings: row.json(8)?,
+        report: row.json_opt(9)?,
+        sightings: Sightings { seen_at: row.get(10)?, closed_at: row.get(11)? },
+        health: health.zip(row.get(13)?).map(|(outputs, at)| (at, outputs)),
+        created_at: row.get(14)?,
+        updated_at: row.get(15)?,
+    })
+}
+
+pub(crate) async fn insert_runner(tx: &mut Tx<'_>, runner: &NewRunner, now: Timestamp) -> Result<()> {
+    let settings = serde_json::to_string(&RunnerSettings::defaults(runner.kind)).map_err(StoreError::db)?;
+    tx.exec(
+        "INSERT INTO runners (id, org_id, name, kind, install_id, generation, draining, settings, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $7)",
+        params![&runner.id, &runner.org_id, &runner.name, runner.kind.as_str(), runner.install_id.as_ref(), settings, now],
+    )
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn runner_by_id(tx: &mut Tx<'_>, id: &RunnerId) -> Result<Runner> {
+    let sql = static_sql!(COLUMNS, "WHERE id = $1");
+    from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("runner"))?)
+}
+
+async fn find_runner(tx: &mut Tx<'_>, org: &OrgId, name_or_id: &str) -> Result<Runner> {
+    let sql = if id::is_valid(RunnerId::PREFIX, name_or_id) {
+        static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2")
+    } else {
+        static_sql!(COLUMNS, "WHERE org_id = $1 AND name = $2 LIMIT 20")
+    };
+    let rows = tx.query(sql, params![org, name_or_id]).await?;
+    only("runner", name_or_id, rows.iter().map(from_row).collect::<Result<_>>()?)
+}
+
+/// What an operator changes about a runner.
+#[derive(Debug, Clone)]
+pub enum RunnerChange {
+    Drain(bool),
+    /// Credentials and session end; nothing can join any more with what was handed out.
+    Revoke,
+    Settings(RunnerSettings),
+}
+
+impl Store {
+    pub async fn runner(&self, org: &OrgId, name_or_id: &str) -> Result<Runner> {
+        let (org, name) = (org.clone(), name_or_id.to_owned());
+        self.main()
+            .read(move |tx| {
+                let (org, name) = (org.clone(), name.clone());
+                Box::pin(async move { find_runner(tx, &org, &name).await })
+            })
+            .await
+    }
+
+    pub async fn runners(
+        &self,
+        org: &OrgId,
+        install: Option<&InstallId>,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<Runner>> {
+        let (org, install) = (org.clone(), install.cloned());
+        self.main()
+            .read(move |tx| {
+                let (org, install) = (org.clone(), install.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
+                    );
+                    let rows = tx.query(sql, params![&org, install.as_ref(), limit, offset]).await?;
+                    rows.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// Stores the hash of a new join credential.
+    pub async fn add_credential(
+        &self,
+        org: &OrgId,
+        runner: &RunnerId,
+        id: CredentialId,
+        credential: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (org, runner, hash, actor) = (org.clone(), runner.clone(), hash(credential), actor.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (org, runner, id, hash, actor) = (org.clone(), runner.clone(), id.clone(), hash.clone(), actor.clone());
+                Box::pin(async move {
+                    tx.exec(
+                        "INSERT INTO join_credentials (id, org_id, runner_id, hash, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+                        params![&id, &org, &runner, hash, &actor, now],
+                    )
+                    .await?;
+                    // A new credential is also how a revoked runner comes back.
+                    tx.exec("UPDATE runners SET revoked_at = NULL WHERE id = $1", params![&runner]).await?;
+                    let note = Note {
+                        org: &org,
+                        now,
+                        kind: "runner.credential-created",
+                        subject: ("runner", runner.as_str()),
+                        actor: &actor,
+                        data: serde_json::json!({ "credential_id": id }),
+                    };
+                    record(tx, note).await
+                })
+            })
+            .await
+    }
+
+    /// Opens a new session generation: the one before is fenced, and its executions end.
+    pub async fn join(
+        &self,
+        credential: &str,
+        public_key: &str,
+        version: &str,
+        hostname: &str,
+        now: Timestamp,
+    ) -> Result<Joined> {
+        let hash = hash(credential);
+        let (public_key, version, hostname) = (public_key.to_owned(), version.to_owned(), hostname.to_owned());
+        let joined = self
+            .main()
+            .write(move |tx| {
+                let (hash, public_key, version, hostname) =
+                    (hash.clone(), public_key.clone(), version.clone(), hostname.clone());
+                Box::pin(async move {
+                    let row = tx
+                        .get(
+                            "SELECT id, runner_id FROM join_credentials WHERE hash = $1 AND revoked_at IS NULL",
+                            params![hash],
+                        )
+                        .await?
+                        .ok_or(StoreError::CredentialRefused)?;
+                    let (credential, runner_id): (CredentialId, RunnerId) = (row.get(0)?, row.get(1)?);
+                    let mut runner = runner_by_id(tx, &runner_id).await?;
+                    let generation = runner.generation + 1;
+                    tx.exec(
+                        "UPDATE join_credentials SET last_used_at = $2 WHERE id = $1",
+                        params![&credential, now],
+                    )
+                    .await?;
+                    tx.exec(
+                        "UPDATE sessions SET ended_at = $2 WHERE runner_id = $1 AND ended_at IS NULL",
+                        params![&runner_id, now],
+                    )
+                    .await?;
+                    fence_executions(tx, &runner_id, "a new session of the runner took its place", now).await?;
+                    tx.exec(
+                        "INSERT INTO sessions (runner_id, generation, org_id, public_key, version, hostname, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                        params![&runner_id, generation, &runner.org_id, public_key, &version, &hostname, now],
+                    )
+                    .await?;
+                    tx.exec(
+                        "UPDATE runners SET generation = $2, seen_at = $3, closed_at = NULL, updated_at = $3 WHERE id = $1",
+                        params![&runner_id, generation, now],
+                    )
+                    .await?;
+                    let note = Note {
+                        org: &runner.org_id,
+                        now,
+                        kind: "runner.joined",
+                        subject: ("runner", runner_id.as_str()),
+                        actor: runner_id.as_str(),
+                        data: serde_json::json!({ "generation": generation, "version": version, "hostname": hostname }),
+                    };
+                    record(tx, note).await?;
+                    runner.generation = generation;
+                    Ok(Joined { runner, generation })
+                })
+            })
+            .await?;
+        self.notifier().wake(topic::runner(&joined.runner.id));
+        self.notifier().wake(topic::org(&joined.runner.org_id));
+        Ok(joined)
+    }
+
+    /// The session that a signed request names.
+    pub async fn session(&self, runner: &RunnerId, generation: u64) -> Result<Session> {
+        let runner = runner.clone();
+        self.main()
+            .read(move |tx| {
+                let runner = runner.clone();
+                Box::pin(async move {
+                    let row = tx
+                        .get(
+                            "SELECT org_id, public_key, ended_at FROM sessions WHERE runner_id = $1 AND generation = $2",
+                            params![&runner, generation],
+                        )
+                        .await?
+                        .ok_or(StoreError::NotFound("session"))?;
+                    Ok(Session {
+                        org_id: row.get(0)?,
+                        generation,
+                        public_key: row.get(1)?,
+                        ended: row.get::<Option<Timestamp>>(2)?.is_some(),
+                        runner_id: runner,
+                    })
+                })
+            })
+            .await
+    }
+
+    pub async fn change_runner(
+        &self,
+        org: &OrgId,
+        runner: &RunnerId,
+        change: RunnerChange,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<Runner> {
+        let (org_id, runner_id, actor) = (org.clone(), runner.clone(), actor.to_owned());
+        let changed = self
+            .main()
+            .write(move |tx| {
+                let (org, runner, change, actor) =
+                    (org_id.clone(), runner_id.clone(), change.clone(), actor.clone());
+                Box::pin(async move {
+                    find_runner(tx, &org, runner.as_str()).await?;
+                    let (kind, data) = apply_change(tx, &runner, &change, now).await?;
+                    let note =
+                        Note { org: &org, now, kind, subject: ("runner", runner.as_str()), actor: &actor, data };
+                    record(tx, note).await?;
+                    find_runner(tx, &org, runner.as_str()).await
+                })
+            })
+            .await?;
+        self.notifier().wake(topic::runner(runner));
+        self.notifier().wake(topic::org(org));
+        Ok(changed)
+    }
+
+    /// Notes when runners were seen, and when connections closed; called in batches.
+    pub async fn note_sightings(&self, seen: Vec<(RunnerId, Sightings, Option<RunnerReport>)>) -> Result<()> {
+        self.main()
+            .write(move |tx| {
+                let seen = seen.clone();
+                Box::pin(async move {
+                    for (runner, sightings, report) in seen {
+                        let report = report.map(|r| serde_json::to_string(&r).unwrap_or_default());
+                        tx.exec(
+                            "UPDATE runners SET seen_at = COALESCE($2, seen_at), closed_at = $3, report = COALESCE($4, report) WHERE id = $1",
+                            params![&runner, sightings.seen_at, sightings.closed_at, report],
+                        )
+                        .await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Runners that are due for a health check: seen lately, and not asked for as long as their settings say.
+    pub async fn due_health_checks(&self, seen_after: Timestamp, now: Timestamp, limit: u64) -> Result<Vec<Runner>> {
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE seen_at > $1 AND revoked_at IS NULL AND (closed_at IS NULL OR closed_at < seen_at) ORDER BY COALESCE(health_asked_at, 0) LIMIT $2"
+                    );
+                    let mut due = Vec::new();
+                    for row in tx.query(sql, params![seen_after, limit]).await? {
+                        let runner = from_row(&row)?;
+                        let every = runner.settings.health_check_s as i64;
+                        if every == 0 {
+                            continue;
+                        }
+                        let changed = tx
+                            .exec(
+                                "UPDATE runners SET health_asked_at = $2 WHERE id = $1 AND (health_asked_at IS NULL OR health_asked_at <= $3)",
+                                params![&runner.id, now, now.plus_s(-every)],
+                            )
+                            .await?;
+                        if changed > 0 {
+                            due.push(runner);
+                        }
+                    }
+                    Ok(due)
+                })
+            })
+            .await
+    }
+}
+
+async fn apply_change(
+    tx: &mut Tx<'_>,
+    runner: &RunnerId,
+    change: &RunnerChange,
+    now: Timestamp,
+) -> Result<(&'static str, Json)> {
+    match change {
+        RunnerChange::Drain(on) => {
+            tx.exec("UPDATE runners SET draining = $2, updated_at = $3 WHERE id = $1", params![runner, *on, now])
+                .await?;
+            Ok((if *on { "runner.draining" } else { "runner.resumed" }, serde_json::json!({})))
+        }
+        RunnerChange::Revoke => {
+            tx.exec("UPDATE runners SET revoked_at = $2, updated_at = $2 WHERE id = $1", params![runner, now]).await?;
+            let credentials = "UPDATE join_credentials SET revoked_at = $2 WHERE runner_id = $1 AND revoked_at IS NULL";
+            tx.exec(credentials, params![runner, now]).await?;
+            let sessions = "UPDATE sessions SET ended_at = $2 WHERE runner_id = $1 AND ended_at IS NULL";
+            tx.exec(sessions, params![runner, now]).await?;
+            fence_executions(tx, runner, "the runner's credentials were revoked", now).await?;
+            Ok(("runner.revoked", serde_json::json!({})))
+        }
+        RunnerChange::Settings(settings) => {
+            let text = serde_json::to_string(settings).map_err(StoreError::db)?;
+            tx.exec("UPDATE runners SET settings = $2, updated_at = $3 WHERE id = $1", params![runner, text, now])
+                .await?;
+            Ok(("runner.settings-changed", serde_json::json!({ "version": settings.version })))
+        }
+    }
+}

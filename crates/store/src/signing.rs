@@ -1,0 +1,102 @@
+//! The control plane's signing keys: sealed with the master key, each endorsed by the one before it.
+
+use model::Timestamp;
+use model::papers::{EndorsedKey, Signatory};
+
+use crate::crypto::random;
+use crate::db::{Row, Tx, params};
+use crate::{Result, Store, StoreError};
+
+/// All keys, oldest first; the newest signs.
+#[derive(Debug, Clone)]
+pub struct SigningKeys {
+    pub signatory: Signatory,
+    pub public: Vec<EndorsedKey>,
+}
+
+impl SigningKeys {
+    /// What a join command carries.
+    pub fn fingerprint(&self) -> &str {
+        self.signatory.fingerprint()
+    }
+}
+
+fn place(fingerprint: &str) -> String {
+    format!("signing_keys|{fingerprint}")
+}
+
+const ALL: &str =
+    "SELECT fingerprint, public, master_id, wrapped, endorsed_by, signature FROM signing_keys ORDER BY created_at, fingerprint";
+
+async fn insert(
+    tx: &mut Tx<'_>,
+    key: &EndorsedKey,
+    fingerprint: &str,
+    wrapped: &(String, Vec<u8>),
+    now: Timestamp,
+) -> Result<()> {
+    tx.exec(
+        "INSERT INTO signing_keys (fingerprint, public, master_id, wrapped, endorsed_by, signature, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        params![fingerprint, &key.public, &wrapped.0, wrapped.1.clone(), key.endorsed_by.as_ref(), key.signature.as_ref(), now],
+    )
+    .await?;
+    Ok(())
+}
+
+impl Store {
+    /// The keys; the first is made when there is none.
+    pub async fn signing_keys(&self, now: Timestamp) -> Result<SigningKeys> {
+        let seed = random::<32>();
+        let fresh = Signatory::from_seed(&seed);
+        let wrapped = self.masters().wrap(&place(fresh.fingerprint()), &seed);
+        let rows = self
+            .main()
+            .write(move |tx| {
+                let (fresh, wrapped) = (fresh.clone(), wrapped.clone());
+                Box::pin(async move {
+                    let rows = tx.query(ALL, vec![]).await?;
+                    if !rows.is_empty() {
+                        return Ok(rows);
+                    }
+                    let first = EndorsedKey { public: fresh.public(), endorsed_by: None, signature: None };
+                    insert(tx, &first, fresh.fingerprint(), &wrapped, now).await?;
+                    tx.query(ALL, vec![]).await
+                })
+            })
+            .await?;
+        self.open_keys(&rows)
+    }
+
+    /// Adds a key that signs from now on, endorsed by the one before.
+    pub async fn rotate_signing_key(&self, now: Timestamp) -> Result<SigningKeys> {
+        let old = self.signing_keys(now).await?;
+        let seed = random::<32>();
+        let fresh = Signatory::from_seed(&seed);
+        let endorsed = old.signatory.endorse(&fresh.public());
+        let wrapped = self.masters().wrap(&place(fresh.fingerprint()), &seed);
+        let rows = self
+            .main()
+            .write(move |tx| {
+                let (fresh, endorsed, wrapped) = (fresh.clone(), endorsed.clone(), wrapped.clone());
+                Box::pin(async move {
+                    insert(tx, &endorsed, fresh.fingerprint(), &wrapped, now).await?;
+                    tx.query(ALL, vec![]).await
+                })
+            })
+            .await?;
+        self.open_keys(&rows)
+    }
+
+    fn open_keys(&self, rows: &[Row]) -> Result<SigningKeys> {
+        let public = rows
+            .iter()
+            .map(|row| Ok(EndorsedKey { public: row.get(1)?, endorsed_by: row.get(4)?, signature: row.get(5)? }))
+            .collect::<Result<_>>()?;
+        let newest = rows.last().ok_or(StoreError::NotFound("signing key"))?;
+        let fingerprint: String = newest.get(0)?;
+        let seed =
+            self.masters().unwrap(&newest.get::<String>(2)?, &place(&fingerprint), &newest.get::<Vec<u8>>(3)?)?;
+        let seed: [u8; 32] = seed.try_into().map_err(|_| StoreError::corrupt("signing key"))?;
+        Ok(SigningKeys { signatory: Signatory::from_seed(&seed), public })
+    }
+}
