@@ -14,10 +14,15 @@ wire! {
         pub credential: String,
         /// Public half of the session's key, base64url.
         pub public_key: String,
-        /// Signature over the text `join` with that key: the caller holds the private half.
+        /// Signature of `join_proof` with that key: the caller holds the private half.
         pub proof: String,
         pub version: String,
         pub hostname: String,
+    }
+
+    /// The keys that sign orders and grants: what a runner looks at before it joins.
+    pub struct KeysAnswer {
+        pub keys: Vec<EndorsedKey>,
     }
 
     pub struct JoinAnswer {
@@ -86,6 +91,9 @@ wire! {
         /// The server is going down: poll again soon.
         #[serde(default)]
         pub restarting: bool,
+        /// Over how long to spread the return after an outage; the server knows how many there are.
+        #[serde(default)]
+        pub reconnect_ms: u64,
         pub server_time: Timestamp,
     }
 
@@ -144,5 +152,16 @@ wire! {
     }
 }
 
-/// The text that the proof of a join signs.
-pub const JOIN_PROOF: &str = "join";
+/// What the proof of a join signs: nothing but the word itself, with the key that it proves.
+pub fn join_proof(public_key: &str) -> model::papers::RequestText<'_> {
+    let nothing = "";
+    model::papers::RequestText {
+        method: "join",
+        path_and_query: nothing,
+        runner: nothing,
+        generation: 0,
+        time: nothing,
+        nonce: public_key,
+        body: b"",
+    }
+}

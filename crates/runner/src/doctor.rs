@@ -247,7 +247,7 @@ async fn reach(url: &reqwest::Url, report: &mut Report) -> Result<(), &'static s
 async fn check_http(options: &Options, url: &reqwest::Url, report: &mut Report) {
     let after_tls = ["http", "protocol", "clock"];
     let secure = url.scheme() == "https";
-    let client = match net::client(options.ca_file.as_deref()) {
+    let client = match net::client(&options.runner_url, options.ca_file.as_deref()) {
         Ok(client) => client,
         Err(e) => {
             report.add("tls", Status::Fail, net::chain(&e));

@@ -53,6 +53,27 @@ pub struct Database {
 pub struct BlobStore {
     /// A directory or `s3://bucket/prefix`; empty = files in the data directory.
     pub url: String,
+    /// For an S3-compatible store; what is empty comes from the usual `AWS_*` variables.
+    pub s3_endpoint: String,
+    pub s3_region: String,
+    pub s3_access_key_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub s3_secret_access_key: Option<String>,
+    /// Plain HTTP to the endpoint is allowed.
+    pub s3_allow_http: bool,
+}
+
+impl BlobStore {
+    pub fn s3(&self) -> store::S3Options {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        store::S3Options {
+            endpoint: given(&self.s3_endpoint),
+            region: given(&self.s3_region),
+            access_key_id: given(&self.s3_access_key_id),
+            secret_access_key: self.s3_secret_access_key.clone(),
+            allow_http: self.s3_allow_http.then_some(true),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -119,7 +140,14 @@ impl Default for ServerConfig {
             runner: Listener { listen: "127.0.0.1:8083".into(), public_url: String::new() },
             tls: Tls { cert_file: PathBuf::new(), key_file: PathBuf::new() },
             database: Database { url: String::new(), connections: 16 },
-            blobs: BlobStore { url: String::new() },
+            blobs: BlobStore {
+                url: String::new(),
+                s3_endpoint: String::new(),
+                s3_region: String::new(),
+                s3_access_key_id: String::new(),
+                s3_secret_access_key: None,
+                s3_allow_http: false,
+            },
             secrets: Secrets { master_key_file: PathBuf::new(), master_key: None },
             auth: Auth { bootstrap_token_file: None, bootstrap_email: "admin@localhost".into() },
             log: Log { level: "info".into(), format: "json".into() },
@@ -168,8 +196,8 @@ pub struct Explained {
 }
 
 /// Keys that have no default.
-const OPTIONAL: [&str; 2] = ["secrets.master_key", "auth.bootstrap_token_file"];
-const SECRET: [&str; 1] = ["secrets.master_key"];
+const OPTIONAL: [&str; 3] = ["secrets.master_key", "auth.bootstrap_token_file", "blobs.s3_secret_access_key"];
+const SECRET: [&str; 2] = ["secrets.master_key", "blobs.s3_secret_access_key"];
 
 fn env_name(key: &str) -> String {
     format!("FERRY_{}", key.to_uppercase().replace('.', "__"))

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::runner::RunnerReport;
 use model::waiting::Sightings;
 use model::{RunnerId, Timestamp};
+use tokio_util::sync::CancellationToken;
 
 use crate::AppState;
 
@@ -40,15 +41,35 @@ impl PresenceBook {
     }
 }
 
-/// Notes a closed connection when it is dropped before the poll was answered.
+/// The held poll of a runner. A fresh one ends the one before it, whose connection is dead whatever it looks like. Dropped
+/// before it was answered, it notes that the connection closed, unless a fresher one has taken its place.
 pub(crate) struct OpenPoll {
-    pub(crate) state: AppState,
+    state: AppState,
     pub(crate) runner: RunnerId,
+    pub(crate) superseded: CancellationToken,
     pub(crate) answered: bool,
+}
+
+impl OpenPoll {
+    pub(crate) fn new(state: &AppState, runner: &RunnerId) -> Self {
+        let superseded = CancellationToken::new();
+        let mut polls = state.polls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(older) = polls.insert(runner.clone(), superseded.clone()) {
+            older.cancel();
+        }
+        drop(polls);
+        Self { state: state.clone(), runner: runner.clone(), superseded, answered: false }
+    }
 }
 
 impl Drop for OpenPoll {
     fn drop(&mut self) {
+        let mut polls = self.state.polls.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.superseded.is_cancelled() {
+            return;
+        }
+        polls.remove(&self.runner);
+        drop(polls);
         if !self.answered {
             self.state.presence.closed(&self.runner, self.state.conductor.now());
         }

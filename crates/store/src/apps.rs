@@ -85,6 +85,12 @@ async fn find_app(tx: &mut Tx<'_>, org: &OrgId, name_or_id: &str) -> Result<App>
     app_from(&tx.get(sql, params![org, name_or_id]).await?.ok_or(StoreError::NotFound("app"))?)
 }
 
+/// A pattern for LIKE: the text anywhere, in any case. Wildcards in it mean themselves.
+fn contains(text: &str) -> String {
+    let escaped = text.to_lowercase().replace('!', "!!").replace('%', "!%").replace('_', "!_");
+    format!("%{escaped}%")
+}
+
 /// The single row that a name stands for.
 pub(crate) fn only<T>(what: &'static str, name: &str, mut found: Vec<T>) -> Result<T> {
     match found.len() {
@@ -139,14 +145,14 @@ impl Store {
     }
 
     pub async fn apps(&self, org: &OrgId, query: &str, offset: u64, limit: u64) -> Result<Vec<App>> {
-        let (org, query) = (org.clone(), format!("%{query}%"));
+        let (org, query) = (org.clone(), contains(query));
         self.main()
             .read(move |tx| {
                 let (org, query) = (org.clone(), query.clone());
                 Box::pin(async move {
                     let sql = static_sql!(
                         APP_COLUMNS,
-                        "WHERE org_id = $1 AND name LIKE $2 ORDER BY id DESC LIMIT $3 OFFSET $4"
+                        "WHERE org_id = $1 AND LOWER(name) LIKE $2 ESCAPE '!' ORDER BY id DESC LIMIT $3 OFFSET $4"
                     );
                     tx.query(sql, params![&org, query, limit, offset]).await?.iter().map(app_from).collect()
                 })
@@ -168,6 +174,7 @@ impl Store {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
                     }
+                    find_app(tx, &install.org_id, install.app_id.as_str()).await?;
                     let taken = "SELECT id FROM installs WHERE app_id = $1 AND name = $2";
                     if tx.get(taken, params![&install.app_id, &install.name]).await?.is_some() {
                         return Err(StoreError::NameTaken(install.name));
@@ -222,14 +229,14 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<Install>> {
-        let (org, app, query) = (org.clone(), app.cloned(), format!("%{query}%"));
+        let (org, app, query) = (org.clone(), app.cloned(), contains(query));
         self.main()
             .read(move |tx| {
                 let (org, app, query) = (org.clone(), app.clone(), query.clone());
                 Box::pin(async move {
                     let sql = static_sql!(
                         INSTALL_COLUMNS,
-                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND name LIKE $3 ORDER BY id DESC LIMIT $4 OFFSET $5"
+                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND LOWER(name) LIKE $3 ESCAPE '!' ORDER BY id DESC LIMIT $4 OFFSET $5"
                     );
                     let rows = tx.query(sql, params![&org, app.as_ref(), query, limit, offset]).await?;
                     rows.iter().map(install_from).collect()

@@ -8,6 +8,25 @@ use object_store::{ObjectStore, ObjectStoreExt as _};
 
 use crate::{Result, StoreError};
 
+/// Where an S3-compatible store is, and who we are there. What is absent comes from the usual `AWS_*` variables.
+#[derive(Clone, Default)]
+pub struct S3Options {
+    /// `https://…`; AWS itself when absent.
+    pub endpoint: Option<String>,
+    pub region: Option<String>,
+    pub access_key_id: Option<String>,
+    pub secret_access_key: Option<String>,
+    /// Lets the endpoint be `http://…`.
+    pub allow_http: Option<bool>,
+}
+
+impl std::fmt::Debug for S3Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { endpoint, region, access_key_id, .. } = self;
+        write!(f, "S3Options({endpoint:?}, {region:?}, {access_key_id:?})")
+    }
+}
+
 #[derive(Clone)]
 pub struct Blobs {
     store: Arc<dyn ObjectStore>,
@@ -15,9 +34,9 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    pub(crate) fn open(url: &str) -> Result<Self> {
+    pub(crate) fn open(url: &str, s3: &S3Options) -> Result<Self> {
         if let Some(rest) = url.strip_prefix("s3://") {
-            return Self::open_s3(rest);
+            return Self::open_s3(rest, s3);
         }
         let dir = url.strip_prefix("file://").unwrap_or(url);
         fs_err::create_dir_all(dir).map_err(|e| StoreError::Config(e.to_string()))?;
@@ -27,14 +46,26 @@ impl Blobs {
         Ok(Self { store: Arc::new(store), prefix: String::new() })
     }
 
-    /// `bucket/prefix`; endpoint and credentials come from the usual `AWS_*` variables.
-    fn open_s3(rest: &str) -> Result<Self> {
+    /// `bucket/prefix`.
+    fn open_s3(rest: &str, options: &S3Options) -> Result<Self> {
+        use object_store::aws::AmazonS3ConfigKey as Key;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let store = object_store::aws::AmazonS3Builder::from_env()
+        let mut builder = object_store::aws::AmazonS3Builder::from_env()
             .with_bucket_name(bucket)
-            .with_conditional_put(object_store::aws::S3ConditionalPut::ETagMatch)
-            .build()
-            .map_err(|e| StoreError::Config(e.to_string()))?;
+            .with_conditional_put(object_store::aws::S3ConditionalPut::ETagMatch);
+        let given = [
+            (Key::Endpoint, options.endpoint.clone()),
+            (Key::Region, options.region.clone()),
+            (Key::AccessKeyId, options.access_key_id.clone()),
+            (Key::SecretAccessKey, options.secret_access_key.clone()),
+            (Key::Client(object_store::ClientConfigKey::AllowHttp), options.allow_http.map(|allow| allow.to_string())),
+        ];
+        for (key, value) in given {
+            if let Some(value) = value {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let store = builder.build().map_err(|e| StoreError::Config(e.to_string()))?;
         let prefix = if prefix.is_empty() { String::new() } else { format!("{}/", prefix.trim_end_matches('/')) };
         Ok(Self { store: Arc::new(store), prefix })
     }

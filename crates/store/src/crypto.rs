@@ -18,6 +18,8 @@ use crate::{Result, Store, StoreError};
 
 const NONCE: usize = 24;
 const VERSION: u8 = 1;
+/// Version and data key of a sealed value.
+const HEAD: usize = 5;
 
 type Secret = Zeroizing<[u8; 32]>;
 
@@ -131,11 +133,15 @@ impl OrgKeys {
 
     pub fn open(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>> {
         let bad = || StoreError::Sealed(format!("`{place}` is damaged or sealed by another key"));
-        let (head, rest) = sealed.split_at_checked(5).ok_or_else(bad)?;
-        let id = u32::from_be_bytes(head[1..].try_into().map_err(|_| bad())?);
-        let key = self.keys.get(&id).filter(|_| head[0] == VERSION).ok_or_else(bad)?;
-        decrypt(key, place, rest).ok_or_else(bad)
+        let key = key_id(sealed).and_then(|id| self.keys.get(&id)).ok_or_else(bad)?;
+        decrypt(key, place, &sealed[HEAD..]).ok_or_else(bad)
     }
+}
+
+/// Which data key sealed a value.
+fn key_id(sealed: &[u8]) -> Option<u32> {
+    let head = sealed.get(1..HEAD).filter(|_| sealed[0] == VERSION)?;
+    Some(u32::from_be_bytes(head.try_into().ok()?))
 }
 
 #[derive(Default)]
@@ -212,6 +218,20 @@ impl Store {
         Ok(OrgKeys { active, keys: Arc::new(keys) })
     }
 
+    /// Opens a value of an org. Another replica may have rotated the key since we last looked.
+    pub(crate) async fn open_sealed(&self, org: &OrgId, place: &str, sealed: &[u8]) -> Result<Vec<u8>> {
+        let mut keys = self.org_keys(org).await?;
+        if key_id(sealed).is_some_and(|id| !keys.keys.contains_key(&id)) {
+            self.forget_org_keys(org);
+            keys = self.org_keys(org).await?;
+        }
+        keys.open(place, sealed)
+    }
+
+    fn forget_org_keys(&self, org: &OrgId) {
+        self.key_cache().orgs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(org);
+    }
+
     /// Adds a data key that seals from now on; older ones still open.
     pub async fn rotate_data_key(&self, org: &OrgId, now: Timestamp) -> Result<u32> {
         let next = self.load_org_keys(org).await?.active + 1;
@@ -223,7 +243,7 @@ impl Store {
                 Box::pin(async move { insert_data_key(tx, &id, next, &key, now).await })
             })
             .await?;
-        self.key_cache().orgs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(org);
+        self.forget_org_keys(org);
         Ok(next)
     }
 }

@@ -6,7 +6,7 @@ use model::{
 
 use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
-use crate::jobs::{Job, PollInput, job_by_id, move_job};
+use crate::jobs::{Job, PollInput, job_by_id, move_job, target_holder};
 use crate::notify::topic;
 use crate::{Result, Store, StoreError};
 
@@ -146,11 +146,19 @@ pub(crate) async fn vanish(
         return if gone { release(tx, job).await } else { Ok(()) };
     }
     set_state(tx, &execution.id, "failed", reason, now).await?;
-    if job.epoch < job.max_executions && job.cancel_at.is_none() {
+    if job.cancel_at.is_some() {
+        let why = format!("cancelled; {reason}");
+        return move_job(tx, job, JobEvent::Settle(Outcome::Cancelled), &why, Some("cancelled"), "ferry", now).await;
+    }
+    // A claim that went back was no attempt, though it raised the epoch.
+    let started = "SELECT COUNT(*) FROM executions WHERE job_id = $1 AND started_at IS NOT NULL";
+    let row = tx.get(started, params![&job.id]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
+    let attempts: u64 = row.get(0)?;
+    if attempts < job.max_executions {
         let why = format!("tried again, it only reads: {reason}");
         move_job(tx, job, JobEvent::Retry, &why, None, "ferry", now).await
     } else {
-        let why = format!("{} attempts, the last one: {reason}", job.epoch);
+        let why = format!("{attempts} attempts, the last one: {reason}");
         let code = Some("attempts_exhausted");
         move_job(tx, job, JobEvent::Settle(Outcome::Failed), &why, code, "ferry", now).await
     }
@@ -236,7 +244,7 @@ impl Store {
                     if execution.runner_id != runner {
                         return Err(StoreError::NotFound("execution"));
                     }
-                    if job.epoch != execution.epoch {
+                    if job.epoch != execution.epoch || execution.generation != generation {
                         return Err(StoreError::LeaseLost);
                     }
                     let lease_until = now.plus_s(lease_s as i64);
@@ -257,6 +265,7 @@ impl Store {
             })
             .await?;
         self.notifier().wake(topic::org(&job.org_id));
+        self.notifier().wake(topic::job(&job.id));
         Ok(job)
     }
 
@@ -270,27 +279,34 @@ impl Store {
         now: Timestamp,
     ) -> Result<(Vec<ExecutionId>, Vec<ExecutionId>, Vec<ExecutionId>)> {
         let runner = runner.clone();
-        self.main()
+        let (renewed, lost, cancels, revived) = self
+            .main()
             .write(move |tx| {
                 let (runner, held) = (runner.clone(), held.clone());
                 Box::pin(async move {
                     check_session(tx, &runner, generation).await?;
-                    let (mut renewed, mut lost, mut cancels) = (vec![], vec![], vec![]);
+                    let (mut renewed, mut lost, mut cancels, mut revived) = (vec![], vec![], vec![], vec![]);
+                    let until = now.plus_s(lease_s as i64);
                     for (id, epoch) in held {
-                        match renew_one(tx, &runner, &id, epoch, now.plus_s(lease_s as i64), now).await? {
-                            None => lost.push(id),
-                            Some(cancel) => {
-                                if cancel {
+                        match renew_one(tx, (&runner, generation), (&id, epoch), until, now).await? {
+                            Renewal::Lost => lost.push(id),
+                            Renewal::Renewed { job, was_unknown } => {
+                                if job.cancel_at.is_some() {
                                     cancels.push(id.clone());
+                                }
+                                if was_unknown {
+                                    revived.push(job);
                                 }
                                 renewed.push(id);
                             }
                         }
                     }
-                    Ok((renewed, lost, cancels))
+                    Ok((renewed, lost, cancels, revived))
                 })
             })
-            .await
+            .await?;
+        revived.iter().for_each(|job| self.wake_for(job));
+        Ok((renewed, lost, cancels))
     }
 
     /// Stores how far the steps are; only for show, so a stale epoch is just ignored.
@@ -346,7 +362,7 @@ impl Store {
                         return Ok(ResultWritten { job, recorded: false });
                     }
                     check_session(tx, &runner, generation).await?;
-                    if job.epoch != epoch || execution.epoch != epoch {
+                    if job.epoch != epoch || execution.epoch != epoch || execution.generation != generation {
                         return Err(StoreError::LeaseLost);
                     }
                     let event = match (job.state, result.outcome) {
@@ -386,7 +402,7 @@ impl Store {
             })
             .await?;
         let Some(sealed) = sealed else { return Ok(None) };
-        let plain = self.org_keys(org).await?.open(&result_place(id), &sealed)?;
+        let plain = self.open_sealed(org, &result_place(id), &sealed).await?;
         serde_json::from_slice(&plain).map(Some).map_err(StoreError::db)
     }
 
@@ -423,20 +439,26 @@ impl Store {
         Ok(jobs.len())
     }
 
-    /// Frees the targets of unknown jobs whose executor must have ended itself by now.
+    /// Frees the targets of unknown jobs whose executor must have ended itself by now, and wakes who may wait for one.
     pub async fn release_offline(&self, timing: LeaseTiming, now: Timestamp) -> Result<u64> {
+        // An executor counts from the last answer that it got; that lies one lease before the lease's end.
         let before = now.plus_s(-((timing.offline_s + timing.grace_s) as i64));
-        self.main()
+        let released: Vec<RunnerId> = self
+            .main()
             .write(move |tx| {
                 Box::pin(async move {
-                    tx.exec(
-                        "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until >= $1)",
-                        params![before],
-                    )
-                    .await
+                    let rows = tx
+                        .query(
+                            "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until >= $1) RETURNING runner_id",
+                            params![before],
+                        )
+                        .await?;
+                    rows.iter().map(|row| row.get(0)).collect()
                 })
             })
-            .await
+            .await?;
+        released.iter().for_each(|runner| self.notifier().wake(topic::runner(runner)));
+        Ok(released.len() as u64)
     }
 
     /// A starting server gives every live lease one more period: its own absence is nobody's fault.
@@ -460,40 +482,52 @@ fn result_place(id: &ExecutionId) -> String {
     format!("executions|{id}|result")
 }
 
-/// Renews one lease: `None` when it is lost, else whether a cancel is asked for.
+enum Renewal {
+    Lost,
+    Renewed { job: Box<Job>, was_unknown: bool },
+}
+
 async fn renew_one(
     tx: &mut Tx<'_>,
-    runner: &RunnerId,
-    id: &ExecutionId,
-    epoch: u64,
+    (runner, generation): (&RunnerId, u64),
+    (id, epoch): (&ExecutionId, u64),
     until: Timestamp,
     now: Timestamp,
-) -> Result<Option<bool>> {
+) -> Result<Renewal> {
     let execution = match by_id(tx, id).await {
-        Ok(execution) if execution.runner_id == *runner && execution.epoch == epoch => execution,
-        Ok(_) | Err(StoreError::NotFound(_)) => return Ok(None),
+        Ok(e) if e.runner_id == *runner && e.generation == generation && e.epoch == epoch => e,
+        Ok(_) | Err(StoreError::NotFound(_)) => return Ok(Renewal::Lost),
         Err(other) => return Err(other),
     };
     let mut job = job_by_id(tx, &execution.job_id).await?;
     if job.epoch != epoch {
-        return Ok(None);
+        return Ok(Renewal::Lost);
     }
+    let was_unknown = job.state == JobState::Unknown;
     match job.state {
         JobState::Running | JobState::Claimed => {}
-        JobState::Unknown => move_job(tx, &mut job, JobEvent::Revive, "", None, runner.as_str(), now).await?,
+        JobState::Unknown => {
+            // Its target was free, and another has taken it: this one must stop.
+            if let Some(target) = job.target.as_ref().filter(|_| job.released)
+                && target_holder(tx, &job.runner_id, target).await?.is_some()
+            {
+                return Ok(Renewal::Lost);
+            }
+            move_job(tx, &mut job, JobEvent::Revive, "", None, runner.as_str(), now).await?;
+        }
         JobState::Queued
         | JobState::Finished
         | JobState::Failed
         | JobState::TimedOut
         | JobState::Cancelled
-        | JobState::NotAttempted => return Ok(None),
+        | JobState::NotAttempted => return Ok(Renewal::Lost),
     }
     tx.exec(
         "UPDATE executions SET lease_until = $2, state = CASE WHEN state = 'unknown' THEN 'in-progress' ELSE state END, reason = '' WHERE id = $1",
         params![id, until],
     )
     .await?;
-    Ok(Some(job.cancel_at.is_some()))
+    Ok(Renewal::Renewed { job: Box::new(job), was_unknown })
 }
 
 /// The outputs of a health check are what `runners get` shows.

@@ -218,8 +218,8 @@ pub struct PollOutput {
     pub cancels: Vec<ExecutionId>,
     pub lost: Vec<ExecutionId>,
     pub settings: RunnerSettings,
-    /// Jobs went back to the queue or became unknown.
-    pub changed: bool,
+    /// Jobs that went back to the queue or became unknown.
+    pub changed: Vec<JobId>,
 }
 
 /// A job that was just claimed.
@@ -278,7 +278,9 @@ impl Store {
                 Box::pin(async move { poll_in(tx, &input).await })
             })
             .await?;
-        if !output.claimed.is_empty() || output.changed {
+        let moved = output.claimed.iter().map(|a| &a.job.id).chain(&output.changed);
+        moved.clone().for_each(|job| self.notifier().wake(topic::job(job)));
+        if moved.count() > 0 {
             self.notifier().wake(topic::org(&output.org_id));
         }
         Ok(output)
@@ -487,7 +489,7 @@ impl Store {
                 })
             })
             .await?;
-        self.org_keys(org).await?.open(&spec_place(id), &sealed)
+        self.open_sealed(org, &spec_place(id), &sealed).await
     }
 
     /// The signed order of a job, byte for byte.
@@ -507,7 +509,7 @@ impl Store {
 
     /// Opens the sealed spec of a job that was just claimed.
     pub async fn open_spec(&self, assigned: &Assigned) -> Result<Vec<u8>> {
-        self.org_keys(&assigned.job.org_id).await?.open(&spec_place(&assigned.job.id), &assigned.spec)
+        self.open_sealed(&assigned.job.org_id, &spec_place(&assigned.job.id), &assigned.spec).await
     }
 
     pub async fn forget_old_idempotency(&self, before: Timestamp) -> Result<u64> {
@@ -524,6 +526,9 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
         return Ok(Created { id: found, replayed: true });
     }
     let now = new.now;
+    if runner_by_id(tx, &new.runner_id).await?.org_id != new.org_id {
+        return Err(StoreError::NotFound("runner"));
+    }
     let attempts = if new.job_type.is_read_only() { constants::READ_ONLY_ATTEMPTS } else { 1 };
     let queue_until = now.plus_s(constants::QUEUE_TIMEOUT_S as i64);
     tx.exec(
@@ -561,7 +566,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
     Ok(Created { id: new.id.to_string(), replayed: false })
 }
 
-async fn target_holder(tx: &mut Tx<'_>, runner: &RunnerId, target: &str) -> Result<Option<JobId>> {
+pub(crate) async fn target_holder(tx: &mut Tx<'_>, runner: &RunnerId, target: &str) -> Result<Option<JobId>> {
     let sql = "SELECT id FROM jobs WHERE runner_id = $1 AND target = $2 AND state IN ('available', 'in-progress', 'unknown') AND released = 0 LIMIT 1";
     tx.get(sql, params![runner, target]).await?.map(|row| row.get(0)).transpose()
 }
@@ -577,7 +582,7 @@ async fn poll_in(tx: &mut Tx<'_>, input: &PollInput) -> Result<PollOutput> {
         cancels: Vec::new(),
         lost: Vec::new(),
         settings: runner.settings.clone(),
-        changed: false,
+        changed: Vec::new(),
     };
     let live = executions::live(tx, &input.runner_id).await?;
     compare_lists(tx, input, &live, &mut output).await?;
@@ -602,7 +607,7 @@ async fn compare_lists(
         let there = held.get(&execution.id).copied();
         let before = job.state;
         match (execution.state.as_str(), there) {
-            ("pending", None) => {
+            ("pending", None | Some((_, true))) => {
                 executions::hand_back(tx, execution, &mut job, "the runner did not keep the claim", input.now).await?;
             }
             ("in-progress", None) => {
@@ -613,42 +618,62 @@ async fn compare_lists(
                 let reason = "the executor died without a result";
                 executions::vanish(tx, execution, &mut job, reason, true, input.now).await?;
             }
-            ("unknown", None | Some((_, true))) => executions::release(tx, &job).await?,
+            // Another generation can't know: its executor may live on where the earlier session was.
+            ("unknown", None | Some((_, true))) if execution.generation == input.generation => {
+                executions::release(tx, &job).await?;
+            }
             (_, Some(_)) | (_, None) => {
                 if job.cancel_at.is_some() && there.is_some() {
                     output.cancels.push(execution.id.clone());
                 }
             }
         }
-        output.changed |= job.state != before;
+        if job.state != before {
+            output.changed.push(job.id);
+        }
     }
     Ok(())
 }
 
-const CANDIDATES: &str = "SELECT id, grp, target FROM jobs WHERE runner_id = $1 AND state = 'queued' ORDER BY priority DESC, created_at, id LIMIT 256";
+/// The first jobs of a group whose targets are free. A target that several wait for is offered once, so that they don't
+/// hide the jobs behind them.
+const CANDIDATES: &str = "SELECT id, target, priority, created_at FROM jobs j WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (target IS NULL OR (NOT EXISTS (SELECT 1 FROM jobs h WHERE h.runner_id = j.runner_id AND h.target = j.target AND h.state IN ('available', 'in-progress', 'unknown') AND h.released = 0) AND NOT EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = j.runner_id AND q.target = j.target AND q.grp = j.grp AND q.state = 'queued' AND (q.priority > j.priority OR (q.priority = j.priority AND (q.created_at, q.id) < (j.created_at, j.id)))))) ORDER BY priority DESC, created_at, id LIMIT $3";
+
+/// A job that may be taken, in the order of the queue.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    priority: std::cmp::Reverse<i64>,
+    created_at: Timestamp,
+    id: JobId,
+    target: Option<String>,
+}
 
 async fn claim(tx: &mut Tx<'_>, input: &PollInput, output: &mut PollOutput) -> Result<()> {
-    let mut free = input.free.clone();
-    free.retain(|_, slots| *slots > 0);
-    if free.is_empty() {
+    let most = input.fresh.len().min(CLAIMS_PER_POLL);
+    let mut candidates = Vec::new();
+    for (group, slots) in input.free.iter().filter(|(_, slots)| **slots > 0) {
+        let limit = (*slots as usize).min(most) as u64;
+        for row in tx.query(CANDIDATES, params![&input.runner_id, group.as_str(), limit]).await? {
+            let priority = std::cmp::Reverse(row.get(2)?);
+            candidates.push(Candidate { priority, created_at: row.get(3)?, id: row.get(0)?, target: row.get(1)? });
+        }
+    }
+    if candidates.is_empty() {
         return Ok(());
     }
+    // Two polls of one runner at a time, or a poll and a join, would not see each other's writes on PostgreSQL; a write to
+    // the same row makes one of them start over.
+    tx.exec("UPDATE runners SET generation = generation WHERE id = $1", params![&input.runner_id]).await?;
+    candidates.sort();
     let mut targets = BTreeSet::new();
-    for row in tx.query(CANDIDATES, params![&input.runner_id]).await? {
-        let group = JobGroup::parse(&row.get::<String>(1)?).ok_or_else(|| StoreError::corrupt("job"))?;
-        let Some(slots) = free.get_mut(&group).filter(|s| **s > 0) else { continue };
-        let target: Option<String> = row.get(2)?;
-        if let Some(target) = &target
-            && (!targets.insert(target.clone()) || target_holder(tx, &input.runner_id, target).await?.is_some())
-        {
-            continue;
-        }
-        let fresh = output.claimed.len();
-        if fresh >= input.fresh.len().min(CLAIMS_PER_POLL) {
+    for candidate in candidates {
+        if output.claimed.len() >= most {
             break;
         }
-        *slots -= 1;
-        output.claimed.push(claim_one(tx, input, fresh, &row.get(0)?).await?);
+        if candidate.target.is_none_or(|target| targets.insert(target)) {
+            let fresh = output.claimed.len();
+            output.claimed.push(claim_one(tx, input, fresh, &candidate.id).await?);
+        }
     }
     Ok(())
 }

@@ -181,23 +181,29 @@ impl Store {
             .read(move |tx| {
                 let id = id.clone();
                 Box::pin(async move {
-                    let sql = "SELECT first_seq, next_seq, data FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT $2";
-                    let rows = tx.query(sql, params![&id, SEAL_ROWS]).await?;
+                    // Sizes first: only what one segment takes is read.
+                    let sizes = "SELECT first_seq, next_seq, length(data) FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT $2";
+                    let (mut end, mut size) = (0, 0);
+                    for row in tx.query(sizes, params![&id, SEAL_ROWS]).await? {
+                        end = row.get::<u64>(1)?;
+                        size += row.get::<u64>(2)?;
+                        if size >= target_bytes {
+                            break;
+                        }
+                    }
+                    let sql = "SELECT first_seq, next_seq, data FROM log_chunks WHERE execution_id = $1 AND next_seq <= $2 ORDER BY first_seq";
+                    let rows = tx.query(sql, params![&id, end]).await?;
                     rows.iter()
                         .map(|r| Ok((r.get::<u64>(0)?, r.get::<u64>(1)?, r.get::<Vec<u8>>(2)?)))
                         .collect::<Result<Vec<_>>>()
                 })
             })
             .await?;
-        let Some(first_seq) = rows.first().map(|r| r.0) else { return Ok(0) };
-        let (mut next_seq, mut segment) = (first_seq, Vec::new());
-        for (_, next, data) in rows {
-            segment.extend_from_slice(&data);
-            next_seq = next;
-            if segment.len() as u64 >= target_bytes {
-                break;
-            }
-        }
+        let (Some(first_seq), Some(next_seq)) = (rows.first().map(|r| r.0), rows.last().map(|r| r.1)) else {
+            return Ok(0);
+        };
+        let batches = rows.len() as u64;
+        let segment = rows.into_iter().map(|r| r.2).collect::<Vec<_>>().concat();
         let size = segment.len() as u64;
         let key = format!("logs/{org}/{execution}/{first_seq:012}-{next_seq:012}.zst");
         self.blobs().put(&key, Bytes::from(segment)).await?;
@@ -206,15 +212,21 @@ impl Store {
             .write(move |tx| {
                 let (id, key) = (id.clone(), key.clone());
                 Box::pin(async move {
-                    let removed = tx
-                        .exec(
-                            "DELETE FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3",
+                    let there = tx
+                        .get(
+                            "SELECT COUNT(*) FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3",
                             params![&id, first_seq, next_seq],
                         )
-                        .await?;
-                    if removed == 0 {
-                        return Ok(0); // another replica was faster, and wrote the same blob
+                        .await?
+                        .ok_or_else(|| StoreError::corrupt("count"))?;
+                    if there.get::<u64>(0)? != batches {
+                        return Ok(0); // another replica was faster
                     }
+                    tx.exec(
+                        "DELETE FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3",
+                        params![&id, first_seq, next_seq],
+                    )
+                    .await?;
                     tx.exec(
                         "INSERT INTO log_segments (execution_id, first_seq, next_seq, blob_key, size_bytes) VALUES ($1, $2, $3, $4, $5)",
                         params![&id, first_seq, next_seq, key, size],

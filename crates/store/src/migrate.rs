@@ -45,11 +45,11 @@ const TABLE: Sql = Sql {
 };
 
 pub(crate) async fn run(db: &Db, set: Set, now: Timestamp) -> Result<()> {
-    // Its own transaction, so that the next one's snapshot is taken after the lock of a concurrent migration was given up.
+    // Its own transaction: the next one can lock the table, which, unlike an advisory lock, takes no snapshot before it waits.
     db.write(|tx| Box::pin(async move { tx.batch(TABLE).await })).await?;
     db.write(move |tx| {
         Box::pin(async move {
-            tx.batch(Sql { sqlite: "", postgres: "SELECT pg_advisory_xact_lock(7035842)" }).await?;
+            tx.batch(Sql { sqlite: "", postgres: "LOCK TABLE schema_versions IN EXCLUSIVE MODE" }).await?;
             let row = tx
                 .get("SELECT COALESCE(MAX(version), 0) FROM schema_versions WHERE part = $1", params![set.name()])
                 .await?

@@ -37,6 +37,17 @@ type Topics = Arc<Mutex<HashMap<String, Arc<Notify>>>>;
 pub struct Notifier {
     topics: Topics,
     remote: Option<mpsc::Sender<String>>,
+    _tasks: Arc<Tasks>,
+}
+
+/// The connections to the other replicas end with the last notifier.
+#[derive(Default)]
+struct Tasks(Vec<tokio::task::AbortHandle>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(tokio::task::AbortHandle::abort);
+    }
 }
 
 /// Waits for one topic; forgets it when dropped.
@@ -66,14 +77,14 @@ impl Drop for Subscription {
 impl Notifier {
     pub(crate) async fn start(database_url: &str) -> Result<Self> {
         let topics = Topics::default();
-        let mut remote = None;
+        let (mut remote, mut tasks) = (None, Tasks::default());
         if database_url.starts_with("postgres") {
             let (send, receive) = mpsc::channel(QUEUE);
-            tokio::spawn(speak(database_url.to_owned(), receive));
-            tokio::spawn(listen(database_url.to_owned(), Arc::clone(&topics)));
+            tasks.0.push(tokio::spawn(speak(database_url.to_owned(), receive)).abort_handle());
+            tasks.0.push(tokio::spawn(listen(database_url.to_owned(), Arc::clone(&topics))).abort_handle());
             remote = Some(send);
         }
-        Ok(Self { topics, remote })
+        Ok(Self { topics, remote, _tasks: Arc::new(tasks) })
     }
 
     pub fn subscribe(&self, topic: String) -> Subscription {
@@ -93,8 +104,8 @@ impl Notifier {
 }
 
 fn wake_local(topics: &Topics, topic: &str) {
-    let notify = topics.lock().unwrap_or_else(PoisonError::into_inner).get(topic).cloned();
-    if let Some(notify) = notify {
+    // Under the lock, without a clone: `Subscription::drop` counts the owners.
+    if let Some(notify) = topics.lock().unwrap_or_else(PoisonError::into_inner).get(topic) {
         notify.notify_waiters();
     }
 }
@@ -130,25 +141,24 @@ async fn listen(url: String, topics: Topics) {
         if let Err(error) = listen_once(&url, &topics).await {
             tracing::debug!(%error, "the wake-up connection is made anew");
         }
-        // Whatever was missed while it was down is looked for again.
-        let all: Vec<_> = topics.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        all.iter().for_each(|notify| notify.notify_waiters());
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
 }
 
 async fn listen_once(url: &str, topics: &Topics) -> Result<()> {
     let (client, mut connection) = connect_plain(url).await?;
-    let topics = Arc::clone(topics);
+    let woken = Arc::clone(topics);
     let driver = tokio::spawn(async move {
         let mut messages = futures::stream::poll_fn(move |cx| connection.poll_message(cx));
         while let Some(Ok(message)) = messages.next().await {
             if let tokio_postgres::AsyncMessage::Notification(note) = message {
-                note.payload().split(' ').for_each(|topic| wake_local(&topics, topic));
+                note.payload().split(' ').for_each(|topic| wake_local(&woken, topic));
             }
         }
     });
     client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
+    // Whatever was missed while it was down is looked for again.
+    topics.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|notify| notify.notify_waiters());
     // The client must live as long as the connection.
     let _ = driver.await;
     drop(client);

@@ -163,6 +163,7 @@ impl Store {
             .write(move |tx| {
                 let (org, runner, id, hash, actor) = (org.clone(), runner.clone(), id.clone(), hash.clone(), actor.clone());
                 Box::pin(async move {
+                    find_runner(tx, &org, runner.as_str()).await?;
                     tx.exec(
                         "INSERT INTO join_credentials (id, org_id, runner_id, hash, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
                         params![&id, &org, &runner, hash, &actor, now],
@@ -333,22 +334,17 @@ impl Store {
                 Box::pin(async move {
                     let sql = static_sql!(
                         COLUMNS,
-                        "WHERE seen_at > $1 AND revoked_at IS NULL AND (closed_at IS NULL OR closed_at < seen_at) ORDER BY COALESCE(health_asked_at, 0) LIMIT $2"
+                        "WHERE seen_at > $1 AND revoked_at IS NULL AND (closed_at IS NULL OR closed_at < seen_at) AND COALESCE(health_due_at, 0) <= $2 ORDER BY COALESCE(health_due_at, 0), id LIMIT $3"
                     );
                     let mut due = Vec::new();
-                    for row in tx.query(sql, params![seen_after, limit]).await? {
+                    for row in tx.query(sql, params![seen_after, now, limit]).await? {
                         let runner = from_row(&row)?;
-                        let every = runner.settings.health_check_s as i64;
-                        if every == 0 {
-                            continue;
-                        }
-                        let changed = tx
-                            .exec(
-                                "UPDATE runners SET health_asked_at = $2 WHERE id = $1 AND (health_asked_at IS NULL OR health_asked_at <= $3)",
-                                params![&runner.id, now, now.plus_s(-every)],
-                            )
+                        // Never: far away, so that it does not stand before the others; new settings start over.
+                        let every = Some(runner.settings.health_check_s).filter(|s| *s > 0);
+                        let next = every.map_or(Timestamp::from_micros(i64::MAX), |s| now.plus_s(s as i64));
+                        tx.exec("UPDATE runners SET health_due_at = $2 WHERE id = $1", params![&runner.id, next])
                             .await?;
-                        if changed > 0 {
+                        if every.is_some() {
                             due.push(runner);
                         }
                     }
@@ -382,7 +378,7 @@ async fn apply_change(
         }
         RunnerChange::Settings(settings) => {
             let text = serde_json::to_string(settings).map_err(StoreError::db)?;
-            tx.exec("UPDATE runners SET settings = $2, updated_at = $3 WHERE id = $1", params![runner, text, now])
+            tx.exec("UPDATE runners SET settings = $2, updated_at = $3, health_due_at = NULL WHERE id = $1", params![runner, text, now])
                 .await?;
             Ok(("runner.settings-changed", serde_json::json!({ "version": settings.version })))
         }

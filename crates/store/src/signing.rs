@@ -26,18 +26,19 @@ fn place(fingerprint: &str) -> String {
 }
 
 const ALL: &str =
-    "SELECT fingerprint, public, master_id, wrapped, endorsed_by, signature FROM signing_keys ORDER BY created_at, fingerprint";
+    "SELECT fingerprint, public, master_id, wrapped, endorsed_by, signature FROM signing_keys ORDER BY position";
 
 async fn insert(
     tx: &mut Tx<'_>,
     key: &EndorsedKey,
     fingerprint: &str,
     wrapped: &(String, Vec<u8>),
+    position: u64,
     now: Timestamp,
 ) -> Result<()> {
     tx.exec(
-        "INSERT INTO signing_keys (fingerprint, public, master_id, wrapped, endorsed_by, signature, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        params![fingerprint, &key.public, &wrapped.0, wrapped.1.clone(), key.endorsed_by.as_ref(), key.signature.as_ref(), now],
+        "INSERT INTO signing_keys (fingerprint, public, master_id, wrapped, endorsed_by, signature, created_at, position) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        params![fingerprint, &key.public, &wrapped.0, wrapped.1.clone(), key.endorsed_by.as_ref(), key.signature.as_ref(), now, position],
     )
     .await?;
     Ok(())
@@ -59,7 +60,7 @@ impl Store {
                         return Ok(rows);
                     }
                     let first = EndorsedKey { public: fresh.public(), endorsed_by: None, signature: None };
-                    insert(tx, &first, fresh.fingerprint(), &wrapped, now).await?;
+                    insert(tx, &first, fresh.fingerprint(), &wrapped, 1, now).await?;
                     tx.query(ALL, vec![]).await
                 })
             })
@@ -72,6 +73,7 @@ impl Store {
         let old = self.signing_keys(now).await?;
         let seed = random::<32>();
         let fresh = Signatory::from_seed(&seed);
+        let before = old.public.len() as u64;
         let endorsed = old.signatory.endorse(&fresh.public());
         let wrapped = self.masters().wrap(&place(fresh.fingerprint()), &seed);
         let rows = self
@@ -79,7 +81,11 @@ impl Store {
             .write(move |tx| {
                 let (fresh, endorsed, wrapped) = (fresh.clone(), endorsed.clone(), wrapped.clone());
                 Box::pin(async move {
-                    insert(tx, &endorsed, fresh.fingerprint(), &wrapped, now).await?;
+                    // One chain: a key endorses at most one other, whoever rotates at the same time.
+                    if tx.query(ALL, vec![]).await?.len() as u64 != before {
+                        return Err(StoreError::Conflict("the signing key was rotated a moment ago".into()));
+                    }
+                    insert(tx, &endorsed, fresh.fingerprint(), &wrapped, before + 1, now).await?;
                     tx.query(ALL, vec![]).await
                 })
             })

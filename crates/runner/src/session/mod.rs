@@ -1,1 +1,715 @@
-//! The session process.
+//! The idle part of a runner: one process that holds one request, starts executors, and delivers what they leave.
+//!
+//! `core` decides, this module performs. Everything that must outlive the process lies in the state directory.
+
+mod client;
+mod core;
+mod deliver;
+mod state;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use api::runner::{Assignment, PollRequest};
+use bytes::Bytes;
+use model::papers::{Expected, Signatory, TrustedKeys};
+use model::runner::{RunnerKind, RunnerReport};
+use model::{ExecutionId, ExecutionResult, JobError, Outcome};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+pub use self::client::{About, CallError, Door, SessionClient, now, random_hex};
+pub use self::core::{Core, Effect, Ending, Event, Found};
+use self::deliver::Delivery;
+pub use self::state::{HistoryLine, SessionFile, StateDir};
+use crate::directory::{ExecutionContext, ExecutionDir};
+use crate::doctor::{Report, Status};
+use crate::{limits, net, process};
+
+/// How a session is started.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub kind: RunnerKind,
+    pub url: String,
+    pub join: Option<String>,
+    pub trust_keys: Vec<String>,
+    pub state_dir: PathBuf,
+    pub ca_file: Option<PathBuf>,
+    pub allow_paths: Vec<PathBuf>,
+}
+
+/// How often disk and switch are looked at.
+const TICK: Duration = Duration::from_secs(2);
+/// How often the end of an executor that is not our child is looked for.
+const WATCH: Duration = Duration::from_millis(100);
+const EVENTS: usize = 1024;
+const PAPERS_REFUSED: &str = "papers_refused";
+const LEFTOVER_GRACE: Duration = Duration::from_secs(10);
+
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Runs a session to its end.
+pub async fn run(options: Options) -> anyhow::Result<Ending> {
+    let state = StateDir::new(&options.state_dir);
+    let _lock = state.lock()?;
+    let url = match state.session()? {
+        Some(session) if options.url.is_empty() => session.url,
+        Some(_) | None => options.url.clone(),
+    };
+    let http = net::client(&url, options.ca_file.as_deref()).map_err(|e| anyhow::anyhow!(net::chain(&e)))?;
+    let (session, key) = open_session(&options, &state, &http).await?;
+    let client = SessionClient::new(http, &session.url, session.runner_id.clone(), session.generation, key);
+    Driver::new(options, state, session, client)?.run().await
+}
+
+/// Resumes the session in the state directory, or joins and opens a new one.
+async fn open_session(
+    options: &Options,
+    state: &StateDir,
+    http: &reqwest::Client,
+) -> anyhow::Result<(SessionFile, Signatory)> {
+    if let (Some(mut session), Some(key)) = (state.session()?, state.key()?) {
+        if session.kind != options.kind {
+            bail!("{} holds a {} runner", state.path().display(), session.kind.as_str());
+        }
+        if !options.trust_keys.is_empty() {
+            session.trust.clone_from(&options.trust_keys);
+        }
+        if !options.url.is_empty() {
+            session.url.clone_from(&options.url);
+        }
+        session.allow_paths.clone_from(&options.allow_paths);
+        session.ca_file.clone_from(&options.ca_file);
+        tracing::info!(runner = %session.runner_id, generation = session.generation, "resumes its session");
+        return Ok((session, key));
+    }
+    if options.trust_keys.is_empty() {
+        bail!(
+            "no key is trusted: pass --trust-key as the join command has it; a server can't vouch for itself, so without one nothing is run"
+        );
+    }
+    let Some(credential) = options.join.clone() else {
+        bail!("this runner has not joined yet: pass --join as `ferry runners join-command` prints it");
+    };
+    join(options, state, http, &credential).await
+}
+
+async fn join(
+    options: &Options,
+    state: &StateDir,
+    http: &reqwest::Client,
+    credential: &str,
+) -> anyhow::Result<(SessionFile, Signatory)> {
+    let door = Door { http, url: options.url.trim_end_matches('/') };
+    let offered = patiently("ask for the server's keys", || door.keys()).await?;
+    let mut trusted = TrustedKeys::new(options.trust_keys.clone());
+    if trusted.learn(&offered.keys) == 0 {
+        bail!(
+            "the server's signing keys are not the ones that this runner trusts ({}); this is not the control plane that made the join command, or its key was replaced",
+            options.trust_keys.join(", ")
+        );
+    }
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|e| anyhow::anyhow!("no randomness: {e}"))?;
+    let key = Signatory::from_seed(&seed);
+    let hostname = hostname();
+    let answer = patiently("join", || door.join(credential, &key, &hostname)).await?;
+    if answer.kind != options.kind {
+        bail!("this join command is for a {} runner", answer.kind.as_str());
+    }
+    state.write_key(&seed)?;
+    let session = SessionFile {
+        runner_id: answer.runner_id,
+        name: answer.name,
+        kind: answer.kind,
+        org_id: answer.org_id,
+        install_id: answer.install_id,
+        generation: answer.generation,
+        url: options.url.trim_end_matches('/').to_owned(),
+        trust: options.trust_keys.clone(),
+        keys: answer.keys,
+        settings: answer.settings,
+        timing: answer.timing,
+        allow_paths: options.allow_paths.clone(),
+        ca_file: options.ca_file.clone(),
+        joined_at: now(),
+        pid: 0,
+        process_started_at: None,
+        answered_at: None,
+        groups: serde_json::Value::Null,
+    };
+    // The key is there first: a session file without its key would be useless.
+    state.write_session(&session)?;
+    tracing::info!(runner = %session.runner_id, generation = session.generation, "joined");
+    Ok((session, key))
+}
+
+/// Tries for as long as the control plane can't be reached; a refusal ends it.
+async fn patiently<T, F>(what: &str, mut call: impl FnMut() -> F) -> anyhow::Result<T>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    let mut pause = Duration::from_millis(250);
+    loop {
+        match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "can't {what}, will try again");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(10));
+            }
+            Err(error) => {
+                let hint = if let CallError::Refused(body) = &error { body.hint.clone() } else { None };
+                let hint = hint.map(|h| format!("; {h}")).unwrap_or_default();
+                bail!("can't {what}: {error}{hint}");
+            }
+        }
+    }
+}
+
+/// What is under way for one execution.
+struct Watched {
+    dir: ExecutionDir,
+    assignment: Assignment,
+    ended: watch::Sender<bool>,
+}
+
+struct Driver {
+    options: Options,
+    state: StateDir,
+    session: SessionFile,
+    client: SessionClient,
+    trusted: TrustedKeys,
+    core: Core,
+    events: mpsc::Sender<Event>,
+    inbox: mpsc::Receiver<Event>,
+    poll: Option<JoinHandle<()>>,
+    watched: BTreeMap<ExecutionId, Watched>,
+    /// Assignments that have no directory.
+    refused: Arc<Mutex<BTreeMap<ExecutionId, (Assignment, JobError)>>>,
+    renewals: u64,
+    started: Instant,
+    exit: Option<Ending>,
+}
+
+impl Driver {
+    fn new(options: Options, state: StateDir, mut session: SessionFile, client: SessionClient) -> anyhow::Result<Self> {
+        session.pid = std::process::id();
+        session.process_started_at = Some(now());
+        let mut trusted = TrustedKeys::new(session.trust.clone());
+        trusted.learn(&session.keys);
+        let report = RunnerReport {
+            version: env!("CARGO_PKG_VERSION").into(),
+            hostname: hostname(),
+            disabled_since: state.disabled_since(),
+            disk_free_bytes: limits::disk_free_bytes(state.path()).unwrap_or(0),
+            ..RunnerReport::default()
+        };
+        let seed = u64::from_str_radix(&random_hex::<8>(), 16).unwrap_or(1);
+        let core = Core::new(session.timing.clone(), session.settings.clone(), report, seed);
+        let (events, inbox) = mpsc::channel(EVENTS);
+        let mut driver = Self {
+            options,
+            state,
+            session,
+            client,
+            trusted,
+            core,
+            events,
+            inbox,
+            poll: None,
+            watched: BTreeMap::new(),
+            refused: Arc::default(),
+            renewals: 0,
+            started: Instant::now(),
+            exit: None,
+        };
+        driver.adopt()?;
+        driver.write_session();
+        Ok(driver)
+    }
+
+    /// Takes over what an earlier process left: executors that run, results that are not delivered, and the dead.
+    fn adopt(&mut self) -> anyhow::Result<()> {
+        for dir in ExecutionDir::list(self.state.path())? {
+            let whole = dir.assignment().ok().filter(|_| dir.is_started());
+            let Some(assignment) = whole else {
+                // Never started, and never will be: missing from our list, the claim goes back to the queue.
+                dir.remove()?;
+                continue;
+            };
+            let found = match (dir.result(), dir.executor_alive()) {
+                (Ok(Some(_)), false) => Found::WithResult,
+                (_, true) => Found::Running,
+                (_, false) => Found::Dead,
+            };
+            tracing::info!(execution = %assignment.execution_id, ?found, "takes an execution over");
+            self.core.adopt(&assignment, found);
+            self.watch(dir, assignment, None, found);
+        }
+        Ok(())
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    async fn run(mut self) -> anyhow::Result<Ending> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        let mut look = signal(SignalKind::user_defined1())?;
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut interrupts = 0;
+        loop {
+            let due = self.core.next_due_ms().unwrap_or(u64::MAX).saturating_sub(self.now_ms()).min(3_600_000);
+            let event = tokio::select! {
+                event = self.inbox.recv() => event.context("the runner's own channel closed")?,
+                _ = tick.tick() => self.tick(),
+                () = tokio::time::sleep(Duration::from_millis(due)) => self.tick(),
+                _ = look.recv() => Event::Disabled(self.state.disabled_since()),
+                _ = terminate.recv() => Event::Drain,
+                _ = hangup.recv() => Event::HandOver,
+                _ = interrupt.recv() => {
+                    interrupts += 1;
+                    if interrupts == 1 { Event::Drain } else { Event::Stop }
+                }
+            };
+            self.handle(event);
+            if let Some(ending) = self.exit {
+                return Ok(self.leave(ending).await);
+            }
+        }
+    }
+
+    fn tick(&mut self) -> Event {
+        let disabled = self.state.disabled_since();
+        self.handle(Event::Disabled(disabled));
+        Event::Tick { disk_free_bytes: limits::disk_free_bytes(self.state.path()).unwrap_or(0) }
+    }
+
+    async fn leave(mut self, ending: Ending) -> Ending {
+        if let Some(poll) = self.poll.take() {
+            poll.abort();
+        }
+        if ending != Ending::Fenced {
+            let _ = self.client.leave().await;
+        }
+        self.write_session();
+        ending
+    }
+
+    fn handle(&mut self, event: Event) {
+        if let Event::PollAnswered { .. } = &event {
+            self.session.answered_at = Some(now());
+        }
+        let effects = self.core.handle(event, self.now_ms());
+        for effect in effects {
+            self.perform(effect);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Poll(request) => self.send_poll(*request),
+            Effect::Prepare { nonce, assignment } => self.prepare(nonce, *assignment),
+            Effect::Refuse(id) => self.refuse(id),
+            Effect::Start(id) => self.start(id),
+            Effect::Spawn(id) => self.spawn(&id),
+            Effect::Cancel { id, reason } => {
+                if let Some(watched) = self.watched.get(&id)
+                    && let Err(error) = watched.dir.request_cancel(reason)
+                {
+                    tracing::error!(execution = %id, %error, "can't ask for the cancel");
+                }
+            }
+            Effect::Renew(held) => self.renew(held),
+            Effect::Touch(ids) => self.touch(&ids),
+            Effect::Finish(id) => {
+                if let Some(watched) = self.watched.get(&id) {
+                    watched.ended.send_replace(true);
+                }
+            }
+            Effect::Remove(id) => self.remove(&id),
+            Effect::Keep(settings) => {
+                tracing::info!(version = settings.version, "new settings");
+                self.session.settings = *settings;
+                self.write_session();
+            }
+            Effect::Learn(keys) => {
+                if keys != self.session.keys && self.trusted.learn(&keys) > 0 {
+                    self.session.keys = keys;
+                    self.write_session();
+                }
+            }
+            Effect::Exit(ending) => self.exit = Some(ending),
+        }
+    }
+
+    /// Runs a future beside the loop and turns what it returns into an event.
+    fn aside(&self, work: impl Future<Output = Event> + Send + 'static) -> JoinHandle<()> {
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            let event = work.await;
+            let _ = events.send(event).await;
+        })
+    }
+
+    fn send_poll(&mut self, mut request: PollRequest) {
+        if let Some(older) = self.poll.take() {
+            older.abort();
+        }
+        request.nonce = random_hex::<16>();
+        let (client, hold_s) = (self.client.clone(), self.session.timing.hold_s);
+        self.poll = Some(self.aside(async move {
+            match client.poll(&request, hold_s).await {
+                Ok(answer) => Event::PollAnswered { nonce: request.nonce, answer: Box::new(answer) },
+                Err(error) => {
+                    let fenced = error.is_fenced();
+                    if fenced {
+                        tracing::error!(%error, "this session is over");
+                    } else {
+                        tracing::warn!(%error, "the poll failed");
+                    }
+                    Event::PollFailed { fenced }
+                }
+            }
+        }));
+    }
+
+    /// Gets the spec, checks both papers, and writes everything into a directory.
+    fn prepare(&mut self, nonce: String, assignment: Assignment) {
+        let (client, trusted, context) = (self.client.clone(), self.trusted.clone(), self.context(&nonce));
+        let refused = Arc::clone(&self.refused);
+        self.aside(async move {
+            let id = assignment.execution_id.clone();
+            let about = About { id: &id, token: &assignment.execution_token };
+            let spec = match &assignment.spec {
+                Some(text) => Bytes::copy_from_slice(text.as_bytes()),
+                None => match client.spec(about).await {
+                    Ok(spec) => spec,
+                    Err(error) => {
+                        tracing::warn!(execution = %id, %error, "the spec can't be had");
+                        return Event::NotPrepared(id);
+                    }
+                },
+            };
+            match make_dir(&trusted, &context, &assignment, &spec) {
+                Ok(_) => Event::Prepared(id),
+                Err(error) if error.code == PAPERS_REFUSED => {
+                    tracing::error!(execution = %id, error = error.message, "the papers are refused; nothing is run");
+                    let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+                    refused.insert(id.clone(), (assignment, error));
+                    Event::Refused(id)
+                }
+                Err(error) => {
+                    tracing::error!(execution = %id, error = error.message, "the execution can't be prepared");
+                    Event::NotPrepared(id)
+                }
+            }
+        });
+    }
+
+    fn context(&self, nonce: &str) -> ExecutionContext {
+        ExecutionContext {
+            runner_id: self.session.runner_id.clone(),
+            generation: self.session.generation,
+            nonce: nonce.to_owned(),
+            trust: self.session.trust.clone(),
+            keys: self.session.keys.clone(),
+            runner_url: self.session.url.clone(),
+            state_dir: self.state.path().to_owned(),
+            spool_bytes: self.session.settings.spool_bytes,
+            execution_disk_bytes: self.session.settings.execution_disk_bytes,
+            offline_s: self.session.timing.offline_s,
+            ca_file: self.options.ca_file.clone(),
+            allow_paths: self.options.allow_paths.clone(),
+        }
+    }
+
+    fn refuse(&mut self, id: ExecutionId) {
+        let taken = self.refused.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let Some((assignment, error)) = taken else { return };
+        let client = self.client.clone();
+        self.aside(async move {
+            let about = About { id: &id, token: &assignment.execution_token };
+            Delivery::refuse(&client, about, assignment.epoch, error).await;
+            Event::Delivered(id)
+        });
+    }
+
+    fn start(&mut self, id: ExecutionId) {
+        // It was prepared beside the loop: its directory is found here.
+        if !self.watched.contains_key(&id)
+            && let Ok(dir) = ExecutionDir::open(&self.state.path().join("executions").join(id.as_str()))
+            && let Ok(assignment) = dir.assignment()
+        {
+            let (ended, _) = watch::channel(false);
+            self.watched.insert(id.clone(), Watched { dir, assignment, ended });
+        }
+        let Some(watched) = self.watched.get(&id) else { return self.handle(Event::NotPrepared(id)) };
+        let (client, token) = (self.client.clone(), watched.assignment.execution_token.clone());
+        self.aside(async move {
+            match client.start(About { id: &id, token: &token }).await {
+                Ok(_) => Event::Started(id),
+                Err(error) if error.is_transient() => Event::StartFailed(id),
+                Err(error) => {
+                    tracing::warn!(execution = %id, %error, "the start was not granted");
+                    Event::StartRefused(id)
+                }
+            }
+        });
+    }
+
+    fn spawn(&mut self, id: &ExecutionId) {
+        self.write_session();
+        let Some(watched) = self.watched.remove(id) else { return };
+        let Watched { dir, assignment, .. } = watched;
+        let spawned = dir.mark_started().map_err(anyhow::Error::from).and_then(|()| spawn_executor(&dir));
+        let child = match spawned {
+            Ok(child) => Some(child),
+            Err(error) => {
+                tracing::error!(execution = %id, %error, "the executor can't be started");
+                // Nothing ran, and that is certain: a result, not a riddle.
+                let error = JobError::new("executor_error", format!("the executor can't be started: {error}"));
+                let _ = dir.write_result(&ExecutionResult::without_work(Outcome::Failed, error, now()));
+                None
+            }
+        };
+        self.watch(dir, assignment, child, Found::Running);
+    }
+
+    /// Watches an executor to its end, and delivers its log meanwhile.
+    fn watch(
+        &mut self,
+        dir: ExecutionDir,
+        assignment: Assignment,
+        child: Option<tokio::process::Child>,
+        found: Found,
+    ) {
+        let id = assignment.execution_id.clone();
+        let (ended, watching) = watch::channel(found == Found::WithResult);
+        match Delivery::new(self.client.clone(), dir.clone()) {
+            Ok(delivery) => {
+                let id = id.clone();
+                self.aside(async move {
+                    delivery.run(watching).await;
+                    Event::Delivered(id)
+                });
+            }
+            Err(error) => tracing::error!(execution = %id, %error, "an execution directory can't be read"),
+        }
+        if found != Found::WithResult {
+            let (id, dir, ended) = (id.clone(), dir.clone(), ended.clone());
+            self.aside(async move {
+                await_executor(&dir, child).await;
+                let has_result = matches!(dir.result(), Ok(Some(_)));
+                if !has_result {
+                    tracing::error!(execution = %id, "the executor died without a result");
+                    let left = process::reap_leftovers(&dir, LEFTOVER_GRACE).await;
+                    if left > 0 {
+                        tracing::error!(execution = %id, left, "processes of a dead executor can't be killed");
+                    }
+                } else {
+                    ended.send_replace(true);
+                }
+                Event::Ended { id, has_result }
+            });
+        }
+        self.watched.insert(id, Watched { dir, assignment, ended });
+    }
+
+    fn renew(&self, held: Vec<api::runner::Held>) {
+        let client = self.client.clone();
+        let bound = Duration::from_secs((self.session.timing.lease_s / 3).max(1));
+        self.aside(async move {
+            match client.renew(held, bound).await {
+                Ok(answer) => Event::Renewed(Box::new(answer)),
+                Err(error) => {
+                    tracing::warn!(%error, "the lease was not renewed");
+                    Event::RenewFailed { fenced: error.is_fenced() }
+                }
+            }
+        });
+    }
+
+    fn touch(&mut self, ids: &[ExecutionId]) {
+        self.renewals += 1;
+        // Unlike any number that an earlier process wrote.
+        let mark = u64::from(std::process::id()) << 32 | self.renewals;
+        for watched in ids.iter().filter_map(|id| self.watched.get(id)) {
+            if let Err(error) = watched.dir.touch_renewed(mark) {
+                tracing::warn!(%error, "a renewal can't be noted");
+            }
+        }
+    }
+
+    fn remove(&mut self, id: &ExecutionId) {
+        let Some(watched) = self.watched.remove(id) else { return };
+        if watched.dir.is_started() {
+            let outcome = match watched.dir.result() {
+                Ok(Some(result)) => serde_json::to_value(result.outcome).ok(),
+                Ok(None) | Err(_) => None,
+            };
+            let outcome = outcome.and_then(|o| o.as_str().map(str::to_owned)).unwrap_or_else(|| "unknown".into());
+            let a = &watched.assignment;
+            let line = HistoryLine {
+                time: now(),
+                job_id: a.job_id.to_string(),
+                execution_id: id.to_string(),
+                job_type: a.job_type.to_string(),
+                name: a.name.clone(),
+                outcome,
+            };
+            if let Err(error) = self.state.add_history(line) {
+                tracing::warn!(%error, "the history can't be written");
+            }
+        }
+        if let Err(error) = watched.dir.remove() {
+            tracing::error!(execution = %id, %error, "an execution directory can't be removed");
+        }
+    }
+
+    fn write_session(&mut self) {
+        let busy = self.core.busy();
+        let age_s = self.session.answered_at.map(|t| now().since(t).as_secs());
+        let groups = self.core.settings().groups.iter().map(|(group, slots)| {
+            let busy = busy.get(group).cloned().unwrap_or_default();
+            (group.to_string(), serde_json::json!({ "slots": slots, "busy": busy, "age_s": age_s }))
+        });
+        self.session.groups = serde_json::Value::Object(groups.collect());
+        if let Err(error) = self.state.write_session(&self.session) {
+            tracing::error!(%error, "session.json can't be written");
+        }
+    }
+}
+
+/// Checks the papers; only then is a directory made.
+fn make_dir(
+    trusted: &TrustedKeys,
+    context: &ExecutionContext,
+    assignment: &Assignment,
+    spec: &[u8],
+) -> Result<ExecutionDir, JobError> {
+    let expected = Expected {
+        runner_id: &context.runner_id,
+        generation: context.generation,
+        nonce: &context.nonce,
+        now: now(),
+    };
+    let (order, grant) = trusted
+        .verify(&assignment.order, &assignment.grant, spec, &expected)
+        .map_err(|e| JobError::new(PAPERS_REFUSED, e.to_string()))?;
+    if grant.execution_id != assignment.execution_id
+        || grant.epoch != assignment.epoch
+        || order.job_id != assignment.job_id
+        || order.job_type != assignment.job_type
+    {
+        return Err(JobError::new(PAPERS_REFUSED, "the papers are for another execution"));
+    }
+    ExecutionDir::create(&context.state_dir, assignment, spec, context)
+        .map_err(|e| JobError::new("no_directory", e.to_string()))
+}
+
+/// Starts an executor that outlives this process: no kill on drop, output into a file.
+fn spawn_executor(dir: &ExecutionDir) -> anyhow::Result<tokio::process::Child> {
+    let log = fs_err::File::create(dir.path().join("executor.log"))?.into_parts().0;
+    let child = tokio::process::Command::new("/proc/self/exe")
+        .arg("execute")
+        .arg(dir.path())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .kill_on_drop(false)
+        .spawn()?;
+    Ok(child)
+}
+
+/// Returns when the executor is gone.
+async fn await_executor(dir: &ExecutionDir, child: Option<tokio::process::Child>) {
+    if let Some(mut child) = child {
+        let _ = child.wait().await;
+    }
+    while dir.executor_alive() {
+        tokio::time::sleep(WATCH).await;
+    }
+}
+
+/// Fetches artifacts for an executor, with the session's key.
+pub struct SessionFetcher;
+
+impl crate::execute::ArtifactFetcher for SessionFetcher {
+    fn fetch<'a>(
+        &'a self,
+        dir: &'a ExecutionDir,
+        digest: &'a model::Digest,
+        to: &'a std::path::Path,
+    ) -> futures::future::BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let fault = |e: &dyn std::fmt::Display| e.to_string();
+            let context = dir.context().map_err(|e| fault(&e))?;
+            let assignment = dir.assignment().map_err(|e| fault(&e))?;
+            let key = StateDir::new(&context.state_dir).key().map_err(|e| fault(&e))?.ok_or("the session has no key")?;
+            let http = net::client(&context.runner_url, context.ca_file.as_deref()).map_err(|e| net::chain(&e))?;
+            let client =
+                SessionClient::new(http, &context.runner_url, context.runner_id.clone(), context.generation, key);
+            let about = About { id: &assignment.execution_id, token: &assignment.execution_token };
+            let mut pause = Duration::from_millis(250);
+            for attempt in 1.. {
+                match client.artifact(about, digest).await {
+                    Ok(bytes) => {
+                        fs_err::write(to, &bytes).map_err(|e| fault(&e))?;
+                        break;
+                    }
+                    Err(error) if error.is_transient() && attempt < 6 => {
+                        tokio::time::sleep(pause).await;
+                        pause *= 2;
+                    }
+                    Err(error) => return Err(fault(&error)),
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The checks of `doctor` that need the session: is the key there, and does the control plane accept it?
+pub async fn check_session(report: &mut Report, state: &StateDir, ca_file: Option<&std::path::Path>) {
+    let (session, key) = match (state.session(), state.key()) {
+        (Ok(Some(session)), Ok(Some(key))) => (session, key),
+        (Ok(None), _) | (_, Ok(None)) => {
+            return report.hint("session", Status::Skipped, "not joined yet", "start the runner with its join command");
+        }
+        (Err(e), _) | (_, Err(e)) => {
+            return report.hint("session", Status::Fail, format!("{e:#}"), "remove the state directory and join again");
+        }
+    };
+    let mut trusted = TrustedKeys::new(session.trust.clone());
+    trusted.learn(&session.keys);
+    if trusted.accepted().next().is_none() {
+        report.hint("trust", Status::Fail, "no signing key of the server is trusted", "join with the right --trust-key");
+    } else {
+        report.add("trust", Status::Ok, session.trust.join(", "));
+    }
+    let http = match net::client(&session.url, ca_file) {
+        Ok(http) => http,
+        Err(e) => return report.add("session", Status::Fail, net::chain(&e)),
+    };
+    let client = SessionClient::new(http, &session.url, session.runner_id, session.generation, key);
+    match client.renew(Vec::new(), Duration::from_secs(10)).await {
+        Ok(_) => report.add("session", Status::Ok, format!("generation {} is accepted", session.generation)),
+        Err(error) => {
+            let hint = if let CallError::Refused(body) = &error { body.hint.clone() } else { None };
+            let hint = hint.unwrap_or_else(|| "see the checks above".into());
+            report.hint("session", Status::Fail, error.to_string(), hint);
+        }
+    }
+}

@@ -1,29 +1,15 @@
 //! Joining: a credential opens a new session generation, which fences the one before.
 
 use api::ErrorCode;
-use api::runner::{JOIN_PROOF, JoinAnswer, JoinRequest, Timing};
+use api::runner::{JoinAnswer, JoinRequest, KeysAnswer, Timing, join_proof};
 use axum::Json;
 use axum::extract::{Request, State};
 use http::StatusCode;
-use model::papers::RequestText;
 
 use super::session::check_protocol;
 use crate::AppState;
 use crate::error::{ApiError, ApiResult};
 use crate::request;
-
-/// The text that the proof covers: nothing but the word itself, under the key that it proves.
-pub(super) fn proof_text(public_key: &str) -> RequestText<'_> {
-    RequestText {
-        method: JOIN_PROOF,
-        path_and_query: "",
-        runner: "",
-        generation: 0,
-        time: "",
-        nonce: public_key,
-        body: b"",
-    }
-}
 
 impl AppState {
     pub(super) fn wire_timing(&self) -> Timing {
@@ -32,13 +18,19 @@ impl AppState {
     }
 }
 
+/// The keys that sign orders and grants. A runner trusts them by fingerprint, never because they are listed here.
+#[utoipa::path(get, path = "/v1/keys", tag = "sessions", responses((status = 200, body = KeysAnswer)))]
+pub(super) async fn keys(State(state): State<AppState>) -> Json<KeysAnswer> {
+    Json(KeysAnswer { keys: state.conductor.signing_keys().public })
+}
+
 /// Opens a session.
 #[utoipa::path(post, path = "/v1/join", tag = "sessions", request_body = JoinRequest, responses((status = 201, body = JoinAnswer), (status = 401, body = api::ErrorBody)))]
 pub(super) async fn join(State(state): State<AppState>, request: Request) -> ApiResult<(StatusCode, Json<JoinAnswer>)> {
     check_protocol(request.headers())?;
     let body = request::bytes(request, &state).await?;
     let wanted: JoinRequest = request::parse(&body)?;
-    if !proof_text(&wanted.public_key).verify(&wanted.public_key, &wanted.proof) {
+    if !join_proof(&wanted.public_key).verify(&wanted.public_key, &wanted.proof) {
         return Err(ApiError::new(ErrorCode::BadSignature, "the proof does not match the public key"));
     }
     let now = state.conductor.now();

@@ -29,6 +29,7 @@ fn routes(log_body_bytes: usize) -> OpenApiRouter<AppState> {
         OpenApiRouter::new().routes(routes!(executions::append_log)).layer(DefaultBodyLimit::max(log_body_bytes));
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(probes())
+        .routes(routes!(join::keys))
         .routes(routes!(join::join))
         .routes(routes!(poll::poll))
         .routes(routes!(executions::renew))

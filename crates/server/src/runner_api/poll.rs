@@ -1,7 +1,6 @@
 //! The held request: brings jobs the moment they exist, cancellations until the result is in, and settings that changed.
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 
 use api::ErrorCode;
 use api::runner::{Assignment, PollAnswer, PollRequest};
@@ -11,7 +10,6 @@ use conductor::{random_u128, secret};
 use model::papers::Grant;
 use model::{Digest, ExecutionId, RunnerId, constants};
 use store::{Assigned, CLAIMS_PER_POLL, PollInput, PollOutput, StoreError, topic};
-use tokio_util::sync::CancellationToken;
 
 use super::session::Signed;
 use crate::AppState;
@@ -34,41 +32,14 @@ pub(super) async fn poll(
     if wanted.nonce != signed.nonce {
         return Err(ApiError::new(ErrorCode::BadSignature, "the nonce in the body is not the one of the request"));
     }
-    let mut open = OpenPoll { state: state.clone(), runner: session.runner_id.clone(), answered: false };
-    let answer = hold(&state, &session.runner_id, session.generation, &wanted).await;
+    let mut open = OpenPoll::new(&state, &session.runner_id);
+    let answer = hold(&state, &open, session.generation, &wanted).await;
     open.answered = true;
     answer.map(Json)
 }
 
-/// A fresh poll ends the one before it: its connection is dead, whatever it looks like.
-struct Place<'s> {
-    state: &'s AppState,
-    runner: RunnerId,
-    token: CancellationToken,
-}
-
-impl<'s> Place<'s> {
-    fn take(state: &'s AppState, runner: &RunnerId) -> Self {
-        let token = CancellationToken::new();
-        let mut polls = state.polls.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(older) = polls.insert(runner.clone(), token.clone()) {
-            older.cancel();
-        }
-        Self { state, runner: runner.clone(), token }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut polls = self.state.polls.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.token.is_cancelled() {
-            polls.remove(&self.runner);
-        }
-    }
-}
-
-async fn hold(state: &AppState, runner: &RunnerId, generation: u64, wanted: &PollRequest) -> ApiResult<PollAnswer> {
-    let place = Place::take(state, runner);
+async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollRequest) -> ApiResult<PollAnswer> {
+    let runner = &open.runner;
     let seconds = if wanted.no_wait { 0 } else { state.conductor.timing.hold_s };
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(seconds);
     let subscription = state.store().notifier().subscribe(topic::runner(runner));
@@ -96,7 +67,7 @@ async fn hold(state: &AppState, runner: &RunnerId, generation: u64, wanted: &Pol
             () = tokio::time::sleep_until(deadline) => {
                 return answer(state, runner, generation, wanted, found, &tokens).await;
             }
-            () = place.token.cancelled() => {
+            () = open.superseded.cancelled() => {
                 return Err(ApiError::new(ErrorCode::Conflict, "a newer poll of this runner took its place"));
             }
             () = state.stop.cancelled() => {
@@ -170,8 +141,15 @@ async fn answer(
         settings: (found.settings.version != wanted.settings_version).then_some(found.settings),
         keys: keys.public,
         restarting: false,
+        reconnect_ms: reconnect_ms(state),
         server_time: state.conductor.now(),
     })
+}
+
+/// Over how long runners spread their return after an outage: the more there are, the longer.
+fn reconnect_ms(state: &AppState) -> u64 {
+    let connected = state.polls.lock().map_or(0, |polls| polls.len() as u64);
+    (connected * 3).clamp(500, constants::RECONNECT_IDLE_MS)
 }
 
 async fn inline_spec(state: &AppState, assigned: &Assigned) -> ApiResult<Option<String>> {

@@ -29,7 +29,8 @@ CREATE TABLE signing_keys (
     wrapped BLOB NOT NULL,
     endorsed_by TEXT,
     signature TEXT,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    position INTEGER NOT NULL UNIQUE
 );
 
 CREATE TABLE accounts (
@@ -114,7 +115,7 @@ CREATE TABLE runners (
     closed_at INTEGER,
     health TEXT,
     health_at INTEGER,
-    health_asked_at INTEGER,
+    health_due_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 );
@@ -177,7 +178,8 @@ CREATE TABLE jobs (
     started_at INTEGER,
     finished_at INTEGER
 );
-CREATE INDEX jobs_queue ON jobs (runner_id, priority DESC, created_at, id) WHERE state = 'queued';
+CREATE INDEX jobs_queue ON jobs (runner_id, grp, priority DESC, created_at, id) WHERE state = 'queued';
+CREATE INDEX jobs_queue_target ON jobs (runner_id, target) WHERE state = 'queued' AND target IS NOT NULL;
 CREATE INDEX jobs_queue_until ON jobs (queue_until) WHERE state = 'queued';
 CREATE INDEX jobs_live ON jobs (runner_id) WHERE state IN ('available', 'in-progress', 'unknown');
 CREATE INDEX jobs_org ON jobs (org_id, id);

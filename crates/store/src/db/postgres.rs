@@ -3,6 +3,7 @@
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Transaction};
 use futures::future::BoxFuture;
 use tokio_postgres::IsolationLevel;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
 use super::{Row, Tx, Value};
@@ -10,6 +11,8 @@ use crate::error::is_serialization;
 use crate::{Result, StoreError};
 
 const ATTEMPTS: u32 = 12;
+/// A unique key that a concurrent transaction took is seen by the next try; one that was there before fails that one too.
+const UNIQUE_ATTEMPTS: u32 = 3;
 
 #[derive(Clone)]
 pub struct Postgres {
@@ -61,7 +64,7 @@ impl Postgres {
     {
         for attempt in 1.. {
             match self.attempt(&f, false).await {
-                Err(Failure { error, serialization: true }) if attempt < ATTEMPTS => {
+                Err(Failure { error, again }) if attempt < again => {
                     tracing::debug!(attempt, %error, "transaction is tried again");
                     tokio::time::sleep(std::time::Duration::from_millis(u64::from(attempt * attempt))).await;
                 }
@@ -91,10 +94,9 @@ impl Postgres {
             .start()
             .await
             .map_err(Failure::from)?;
-        let mut tx = Tx::Postgres(PostgresTx { transaction: &transaction, serialization: false });
+        let mut tx = Tx::Postgres(PostgresTx { transaction: &transaction, again: 0 });
         let outcome = f(&mut tx).await;
-        let serialization = matches!(&tx, Tx::Postgres(PostgresTx { serialization: true, .. }));
-        drop(tx);
+        let again = if let Tx::Postgres(PostgresTx { again, .. }) = tx { again } else { 0 };
         match outcome {
             Ok(value) => {
                 transaction.commit().await.map_err(Failure::from)?;
@@ -102,40 +104,49 @@ impl Postgres {
             }
             Err(error) => {
                 let _ = transaction.rollback().await;
-                Err(Failure { error, serialization })
+                Err(Failure { error, again })
             }
         }
     }
 }
 
+/// How often a transaction may be run when this error ends it; 0 where another run would not help.
+fn attempts(error: &tokio_postgres::Error) -> u32 {
+    match error.code() {
+        Some(code) if is_serialization(code.code()) => ATTEMPTS,
+        Some(code) if *code == SqlState::UNIQUE_VIOLATION => UNIQUE_ATTEMPTS,
+        Some(_) | None => 0,
+    }
+}
+
 struct Failure {
     error: StoreError,
-    serialization: bool,
+    again: u32,
 }
 
 impl Failure {
     fn plain(error: StoreError) -> Self {
-        Self { error, serialization: false }
+        Self { error, again: 0 }
     }
 }
 
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
-        let serialization = error.code().is_some_and(|c| is_serialization(c.code()));
-        Self { error: error.into(), serialization }
+        let again = attempts(&error);
+        Self { error: error.into(), again }
     }
 }
 
 pub struct PostgresTx<'c> {
     transaction: &'c Transaction<'c>,
-    /// A statement failed because of another transaction: the whole is to be run again.
-    serialization: bool,
+    /// A statement failed because of another transaction: the whole may be run so often.
+    again: u32,
 }
 
 impl PostgresTx<'_> {
     fn note<T>(&mut self, outcome: Result<T, tokio_postgres::Error>) -> Result<T> {
         outcome.map_err(|error| {
-            self.serialization |= error.code().is_some_and(|c| is_serialization(c.code()));
+            self.again = self.again.max(attempts(&error));
             error.into()
         })
     }

@@ -21,10 +21,11 @@ const STATEMENTS: usize = 128;
 /// What a request leaves behind: whether its part is to be kept, and whom to tell after the commit.
 struct Done {
     keep: bool,
-    tell: Box<dyn FnOnce(Result<()>) + Send>,
+    tell: Tell,
 }
 
-type Request = Box<dyn FnOnce(&mut Connection) -> Done + Send>;
+/// A request runs on the connection, or is refused with the reason why it can't.
+type Request = Box<dyn FnOnce(Result<&mut Connection>) -> Done + Send>;
 
 #[derive(Clone)]
 pub struct Sqlite {
@@ -34,7 +35,7 @@ pub struct Sqlite {
 
 struct Readers {
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Sqlite {
@@ -54,7 +55,8 @@ impl Sqlite {
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
             idle.push(connection);
         }
-        Ok(Self { writer, readers: Arc::new(Readers { idle: Mutex::new(idle), permits: Semaphore::new(readers) }) })
+        let permits = Arc::new(Semaphore::new(readers));
+        Ok(Self { writer, readers: Arc::new(Readers { idle: Mutex::new(idle), permits }) })
     }
 
     pub(super) async fn write<T, F>(&self, f: F) -> Result<T>
@@ -64,8 +66,10 @@ impl Sqlite {
     {
         let (reply, answer) = oneshot::channel();
         let request: Request = Box::new(move |connection| {
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &f)))
-                .unwrap_or_else(|_| Err(StoreError::db("a transaction panicked")));
+            let outcome = connection.and_then(|connection| {
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &f)))
+                    .unwrap_or_else(|_| Err(StoreError::db("a transaction panicked")))
+            });
             let keep = outcome.is_ok();
             let tell = Box::new(move |commit: Result<()>| {
                 // The caller may have gone; what it asked for is done all the same.
@@ -97,8 +101,10 @@ impl Sqlite {
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
         let readers = Arc::clone(&self.readers);
-        let _permit = self.readers.permits.acquire().await.map_err(StoreError::db)?;
+        let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(StoreError::db)?;
         tokio::task::spawn_blocking(move || {
+            // Held until the connection is back, also when the caller has gone by then.
+            let _permit = permit;
             let mut connection = readers
                 .idle
                 .lock()
@@ -144,42 +150,56 @@ fn write_loop(mut connection: Connection, requests: &mpsc::Receiver<Request>) {
             let Ok(next) = requests.try_recv() else { break };
             group.push(next);
         }
-        if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
-            let message = error.to_string();
-            for request in group {
-                refuse(request, &mut connection, &message);
-            }
-            continue;
-        }
+        let begun = connection.execute_batch("BEGIN IMMEDIATE");
+        let mut lost = begun.err().map(|e| format!("can't begin: {e}"));
         let mut told = Vec::with_capacity(group.len());
         for request in group {
-            let opened = connection.execute_batch("SAVEPOINT request");
-            let done = request(&mut connection);
-            let close = if done.keep { "RELEASE request" } else { "ROLLBACK TO request; RELEASE request" };
-            let closed = opened.and_then(|()| connection.execute_batch(close));
-            told.push((done.tell, closed.err()));
+            told.push(run_request(&mut connection, request, &mut lost));
         }
-        let committed = connection.execute_batch("COMMIT");
-        if committed.is_err() {
+        if lost.is_none()
+            && let Err(error) = connection.execute_batch("COMMIT")
+        {
+            lost = Some(format!("commit failed: {error}"));
+        }
+        if lost.is_some() && !connection.is_autocommit() {
             let _ = connection.execute_batch("ROLLBACK");
         }
-        let failure = committed.err().map(StoreError::from);
         for (tell, error) in told {
-            tell(match (&failure, error) {
-                (Some(e), _) => Err(StoreError::Db { message: format!("commit failed: {e}"), transient: true }),
-                (None, Some(e)) => Err(e.into()),
+            tell(match (&lost, error) {
+                (Some(message), _) => Err(gone(message)),
+                (None, Some(e)) => Err(e),
                 (None, None) => Ok(()),
             });
         }
     }
 }
 
-/// Answers a request that could not even begin. It runs outside a transaction on a throw-away savepoint.
-fn refuse(request: Request, connection: &mut Connection, message: &str) {
-    let _ = connection.execute_batch("SAVEPOINT request");
-    let done = request(connection);
-    let _ = connection.execute_batch("ROLLBACK TO request; RELEASE request");
-    (done.tell)(Err(StoreError::Db { message: format!("can't begin: {message}"), transient: true }));
+type Tell = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// Runs one request of a group in a savepoint. `lost` says that the group's transaction is over: a full disk, for one, makes
+/// SQLite roll all of it back, and nothing may run outside it.
+fn run_request(connection: &mut Connection, request: Request, lost: &mut Option<String>) -> (Tell, Option<StoreError>) {
+    if let Some(message) = lost {
+        return (request(Err(gone(message))).tell, None);
+    }
+    if let Err(error) = connection.execute_batch("SAVEPOINT request") {
+        return (request(Err(error.into())).tell, None);
+    }
+    let done = request(Ok(connection));
+    let close = if done.keep { "RELEASE request" } else { "ROLLBACK TO request; RELEASE request" };
+    let closed = if connection.is_autocommit() { Ok(()) } else { connection.execute_batch(close) };
+    if connection.is_autocommit() {
+        *lost = Some("the transaction was rolled back by the database".into());
+    }
+    if let Err(error) = &closed {
+        // It can't be told apart from the others any more.
+        lost.get_or_insert_with(|| format!("a savepoint failed: {error}"));
+    }
+    (done.tell, closed.err().map(StoreError::from))
+}
+
+fn gone(message: &str) -> StoreError {
+    StoreError::Db { message: message.to_owned(), transient: true }
 }
 
 /// Polls a transaction's future: on this thread every call of `tx` is ready at once.

@@ -106,19 +106,20 @@ impl From<bool> for Value {
 
 impl From<&str> for Value {
     fn from(s: &str) -> Self {
-        Self::Text(s.to_owned())
+        s.to_owned().into()
     }
 }
 
 impl From<String> for Value {
+    /// PostgreSQL has no NUL in text. What a runner reports may have one, and must not become impossible to store.
     fn from(s: String) -> Self {
-        Self::Text(s)
+        Self::Text(if s.contains('\0') { s.replace('\0', "\u{FFFD}") } else { s })
     }
 }
 
 impl From<&String> for Value {
     fn from(s: &String) -> Self {
-        Self::Text(s.clone())
+        s.as_str().into()
     }
 }
 

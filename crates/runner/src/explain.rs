@@ -1,0 +1,103 @@
+//! What a customer's security team wants to know, told offline from the state directory.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::session::StateDir;
+use crate::{limits, shim};
+
+/// Everything as one value; `text` draws it.
+pub fn explain(state: &StateDir) -> anyhow::Result<Value> {
+    let session = state.session()?;
+    let history: Vec<_> = state.history().into_iter().rev().take(20).collect();
+    let (cgroups_complete, cgroups) = limits::available();
+    let host = json!({
+        "user_id": rustix::process::geteuid().as_raw(),
+        "limits": cgroups,
+        "limits_complete": cgroups_complete,
+        "landlock": shim::landlock_available(),
+    });
+    let disabled = state.disabled_since();
+    let Some(s) = session else {
+        return Ok(json!({ "joined": false, "state_dir": state.path(), "disabled_since": disabled, "host": host }));
+    };
+    Ok(json!({
+        "joined": true,
+        "state_dir": state.path(),
+        "runner": { "id": s.runner_id, "name": s.name, "kind": s.kind, "org_id": s.org_id, "install_id": s.install_id, "generation": s.generation, "joined_at": s.joined_at },
+        "running_pid": state.holder(),
+        "disabled_since": disabled,
+        "trusted_keys": s.trust,
+        "hosts": [s.url],
+        "proxies": proxies(&s.url),
+        "identity": format!("user id {} of this host, and no cloud role", rustix::process::geteuid().as_raw()),
+        "job_groups": s.settings.groups,
+        "settings": s.settings,
+        "timing": s.timing,
+        "extra_paths_for_scripts": s.allow_paths,
+        "host": host,
+        "last": history,
+    }))
+}
+
+fn proxies(url: &str) -> Option<String> {
+    let url = reqwest::Url::parse(url).ok()?;
+    crate::net::proxy_for(&url, |name| std::env::var(name).ok())
+}
+
+pub fn text(e: &Value) -> String {
+    let mut out = String::new();
+    let mut row = |key: &str, value: String| {
+        let _ = writeln!(out, "{key:<22} {value}");
+    };
+    let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    row("state directory", plain(&e["state_dir"]));
+    if e["joined"] == false {
+        row("session", "none: this runner has not joined a control plane; it talks to nobody and runs nothing".into());
+    } else {
+        let r = &e["runner"];
+        row("runner", format!("{} ({} runner {})", plain(&r["name"]), plain(&r["kind"]), plain(&r["id"])));
+        row("session", format!("generation {}, joined {}", r["generation"], plain(&r["joined_at"])));
+        row("process", e["running_pid"].as_i64().map_or("not running".into(), |p| format!("running, pid {p}")));
+    }
+    row(
+        "switched",
+        e["disabled_since"].as_str().map_or("on (`ferry-runner disable` switches it off)".into(), |since| {
+            format!("OFF since {since}: takes no jobs (`ferry-runner enable` switches it on)")
+        }),
+    );
+    if e["joined"] == true {
+        for key in e["trusted_keys"].as_array().into_iter().flatten() {
+            row("trusts key", format!("{}; jobs signed by any other key are refused", plain(key)));
+        }
+        for host in e["hosts"].as_array().into_iter().flatten() {
+            row("talks to", format!("{}, outbound only; it listens on no port", plain(host)));
+        }
+        if let Some(proxy) = e["proxies"].as_str() {
+            row("through proxy", proxy.to_owned());
+        }
+        row("works as", plain(&e["identity"]));
+        for (group, slots) in e["job_groups"].as_object().into_iter().flatten() {
+            row("takes jobs of group", format!("{group}, {slots} at a time"));
+        }
+        row("keeps free on disk", format!("{} MiB", e["settings"]["disk_floor_bytes"].as_u64().unwrap_or(0) >> 20));
+    }
+    row("limits of scripts", plain(&e["host"]["limits"]));
+    let confined = if e["host"]["landlock"] == true {
+        "landlock: scripts can't read the runner's keys, other jobs' files or other processes' environment"
+    } else {
+        "MISSING: this kernel has no landlock; scripts can read what their user can"
+    };
+    row("confinement", confined.into());
+    if e["joined"] == true {
+        let last = e["last"].as_array().cloned().unwrap_or_default();
+        row("ran last", if last.is_empty() { "nothing yet".into() } else { format!("{} executions:", last.len()) });
+        for line in last {
+            let name = line["name"].as_str().map(|n| format!(" `{n}`")).unwrap_or_default();
+            let text = format!("{} {}{name} {}", plain(&line["time"]), plain(&line["job_type"]), plain(&line["outcome"]));
+            row("", text);
+        }
+    }
+    out
+}

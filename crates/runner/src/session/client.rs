@@ -1,0 +1,217 @@
+//! The runner's side of the Runner API: every request is signed, and every request has a bound.
+
+use std::time::{Duration, SystemTime};
+
+use api::runner::{
+    Held, JoinAnswer, JoinRequest, KeysAnswer, LogAnswer, PollAnswer, PollRequest, ProgressRequest, RenewAnswer,
+    RenewRequest, ResultAnswer, ResultRequest, StartAnswer, join_proof,
+};
+use api::{ErrorBody, ErrorCode, headers};
+use bytes::Bytes;
+use model::papers::{RequestText, Signatory};
+use model::{Digest, ExecutionId, ExecutionResult, RunnerId, StepResult, Timestamp, constants};
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+
+use crate::net;
+
+/// How a request may go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("the control plane can't be reached: {0}")]
+    Transport(String),
+    #[error("{error}", error = .0.error)]
+    Refused(Box<ErrorBody>),
+    #[error("the control plane's answer can't be read: {0}")]
+    Unreadable(String),
+}
+
+impl CallError {
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Refused(body) => ErrorCode::parse(&body.code),
+            Self::Transport(_) | Self::Unreadable(_) => None,
+        }
+    }
+
+    pub fn is_fenced(&self) -> bool {
+        self.code() == Some(ErrorCode::SessionFenced)
+    }
+
+    /// Whether the same request may be answered otherwise later.
+    pub fn is_transient(&self) -> bool {
+        self.code().is_none_or(ErrorCode::is_transient)
+    }
+}
+
+pub fn now() -> Timestamp {
+    Timestamp::from_system(SystemTime::now())
+}
+
+pub fn random_hex<const N: usize>() -> String {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    hex::encode(bytes)
+}
+
+/// Bounds: an ordinary request, and one that carries much.
+const CALL: Duration = Duration::from_secs(20);
+const UPLOAD: Duration = Duration::from_secs(60);
+/// On top of the time that a poll is held.
+const HOLD_SLACK_S: u64 = 10;
+
+/// Asks for the server's signing keys and opens a session; nothing is signed yet.
+pub struct Door<'a> {
+    pub http: &'a reqwest::Client,
+    pub url: &'a str,
+}
+
+impl Door<'_> {
+    pub async fn keys(&self) -> Result<KeysAnswer, CallError> {
+        let request = self.http.get(format!("{}/v1/keys", self.url)).timeout(CALL);
+        read(request.header(headers::PROTOCOL, constants::PROTOCOL)).await
+    }
+
+    pub async fn join(&self, credential: &str, key: &Signatory, hostname: &str) -> Result<JoinAnswer, CallError> {
+        let public_key = key.public();
+        let proof = key.request(&join_proof(&public_key).text());
+        let body = JoinRequest {
+            credential: credential.to_owned(),
+            public_key,
+            proof,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            hostname: hostname.to_owned(),
+        };
+        let request = self.http.post(format!("{}/v1/join", self.url)).timeout(CALL).json(&body);
+        read(request.header(headers::PROTOCOL, constants::PROTOCOL)).await
+    }
+}
+
+/// The session's signed client; cheap to clone.
+#[derive(Clone)]
+pub struct SessionClient {
+    http: reqwest::Client,
+    url: String,
+    runner: RunnerId,
+    generation: u64,
+    key: Signatory,
+}
+
+/// Which execution a request is about: its id and its token.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    pub id: &'a ExecutionId,
+    pub token: &'a str,
+}
+
+impl SessionClient {
+    pub fn new(http: reqwest::Client, url: &str, runner: RunnerId, generation: u64, key: Signatory) -> Self {
+        Self { http, url: url.trim_end_matches('/').to_owned(), runner, generation, key }
+    }
+
+    fn request(&self, method: Method, path: &str, nonce: &str, body: Bytes, bound: Duration) -> reqwest::RequestBuilder {
+        let time = now().to_string();
+        let url = format!("{}{path}", self.url);
+        // A server may live under a prefix; the signature covers what it will see.
+        let target = reqwest::Url::parse(&url).map_or_else(|_| path.to_owned(), |u| u.path().to_owned());
+        let text = RequestText {
+            method: method.as_str(),
+            path_and_query: &target,
+            runner: self.runner.as_str(),
+            generation: self.generation,
+            time: &time,
+            nonce,
+            body: &body,
+        };
+        let signature = self.key.request(&text.text());
+        self.http
+            .request(method, url)
+            .timeout(bound)
+            .header(headers::PROTOCOL, constants::PROTOCOL)
+            .header(headers::RUNNER, self.runner.as_str())
+            .header(headers::GENERATION, self.generation)
+            .header(headers::TIME, time)
+            .header(headers::NONCE, nonce)
+            .header(headers::SIGNATURE, signature)
+            .body(body)
+    }
+
+    fn on(&self, method: Method, about: About<'_>, rest: &str, body: Bytes, bound: Duration) -> reqwest::RequestBuilder {
+        let path = format!("/v1/executions/{}/{rest}", about.id);
+        self.request(method, &path, &random_hex::<8>(), body, bound).header(headers::EXECUTION_TOKEN, about.token)
+    }
+
+    pub async fn poll(&self, request: &PollRequest, hold_s: u64) -> Result<PollAnswer, CallError> {
+        let path = format!("/v1/runners/{}/poll", self.runner);
+        let bound = Duration::from_secs(hold_s + HOLD_SLACK_S);
+        read(self.request(Method::POST, &path, &request.nonce, json(request)?, bound)).await
+    }
+
+    pub async fn renew(&self, executions: Vec<Held>, bound: Duration) -> Result<RenewAnswer, CallError> {
+        let path = format!("/v1/runners/{}/renew", self.runner);
+        let body = json(&RenewRequest { executions })?;
+        read(self.request(Method::POST, &path, &random_hex::<8>(), body, bound)).await
+    }
+
+    pub async fn leave(&self) -> Result<(), CallError> {
+        let path = format!("/v1/runners/{}/leave", self.runner);
+        let request = self.request(Method::POST, &path, &random_hex::<8>(), Bytes::new(), Duration::from_secs(2));
+        raw(request).await.map(|_| ())
+    }
+
+    pub async fn start(&self, about: About<'_>) -> Result<StartAnswer, CallError> {
+        read(self.on(Method::POST, about, "start", Bytes::new(), CALL)).await
+    }
+
+    pub async fn spec(&self, about: About<'_>) -> Result<Bytes, CallError> {
+        raw(self.on(Method::GET, about, "spec", Bytes::new(), UPLOAD)).await
+    }
+
+    pub async fn artifact(&self, about: About<'_>, digest: &Digest) -> Result<Bytes, CallError> {
+        let path = format!("artifacts/{digest}");
+        raw(self.on(Method::GET, about, &path, Bytes::new(), Duration::from_secs(300))).await
+    }
+
+    pub async fn progress(&self, about: About<'_>, epoch: u64, steps: Vec<StepResult>) -> Result<(), CallError> {
+        let body = json(&ProgressRequest { epoch, steps })?;
+        raw(self.on(Method::POST, about, "progress", body, CALL)).await.map(|_| ())
+    }
+
+    pub async fn append_log(&self, about: About<'_>, batch: Bytes) -> Result<LogAnswer, CallError> {
+        read(self.on(Method::POST, about, "logs", batch, UPLOAD)).await
+    }
+
+    pub async fn result(
+        &self,
+        about: About<'_>,
+        epoch: u64,
+        result: &ExecutionResult,
+    ) -> Result<ResultAnswer, CallError> {
+        let body = json(&ResultRequest { epoch, result: result.clone() })?;
+        read(self.on(Method::POST, about, "result", body, UPLOAD)).await
+    }
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<Bytes, CallError> {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|e| CallError::Unreadable(e.to_string()))
+}
+
+async fn raw(request: reqwest::RequestBuilder) -> Result<Bytes, CallError> {
+    let transport = |e: reqwest::Error| CallError::Transport(net::chain(&e));
+    let response = request.header("content-type", "application/json").send().await.map_err(transport)?;
+    let status = response.status();
+    let body = response.bytes().await.map_err(transport)?;
+    if status.is_success() {
+        return Ok(body);
+    }
+    match serde_json::from_slice::<ErrorBody>(&body) {
+        Ok(error) => Err(CallError::Refused(Box::new(error))),
+        // A proxy or a load balancer answered, not the control plane.
+        Err(_) => Err(CallError::Transport(format!("something on the way answered {status}"))),
+    }
+}
+
+async fn read<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, CallError> {
+    let body = raw(request).await?;
+    serde_json::from_slice(&body).map_err(|e| CallError::Unreadable(e.to_string()))
+}

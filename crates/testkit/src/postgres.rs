@@ -1,0 +1,167 @@
+//! One PostgreSQL for the whole test process, started when it is first wanted; a fresh database for every test.
+//!
+//! It ends with the process, however that ends: a watchdog waits for the pipe that only this process holds open.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+const INSTALL: &str = "install it with `apt-get install postgresql`";
+/// Enough for every test of a binary at once, each with its pools and listeners.
+const CONNECTIONS: u32 = 500;
+
+struct Server {
+    port: u16,
+    /// Closed by the kernel when this process ends: then the watchdog stops the server and removes its directory.
+    _alive: ChildStdin,
+    _watchdog: Child,
+}
+
+/// Makes a fresh, empty database and returns its URL.
+pub fn database() -> String {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Someone else may take the port that was free a moment ago: hence the second try.
+    let server = SERVER
+        .get_or_init(|| start().or_else(|_| start()).unwrap_or_else(|e| panic!("PostgreSQL does not start: {e:#}")));
+    let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let (port, database) = (server.port, name.clone());
+    // A thread of its own: callers may be inside a runtime or not.
+    std::thread::spawn(move || create(port, &database))
+        .join()
+        .expect("the thread ends")
+        .unwrap_or_else(|e| panic!("can't make a database: {e:#}"));
+    url(server.port, &name)
+}
+
+fn url(port: u16, database: &str) -> String {
+    format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable")
+}
+
+fn create(port: u16, database: &str) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (client, connection) =
+            tokio_postgres::connect(&url(port, "postgres"), tokio_postgres::NoTls).await.context("connect")?;
+        tokio::spawn(connection);
+        // Several test binaries never share a server, so the name is free.
+        client.batch_execute(&format!("CREATE DATABASE {database} STRATEGY wal_log")).await?;
+        Ok(())
+    })
+}
+
+/// Starts `postgres` under a shell that outlives neither it nor us.
+fn start() -> Result<Server> {
+    let initdb = find("initdb")?;
+    let postgres = find("postgres")?;
+    let dir = tempfile::Builder::new().prefix("ferry-pg-").tempdir()?.keep();
+    let as_user = unprivileged(&dir)?;
+    let data = dir.join("data");
+    let run = |program: &Path| {
+        let mut command = match &as_user {
+            Some(words) => {
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        command.current_dir(&dir);
+        command
+    };
+    let made = run(&initdb)
+        .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync", "-D"])
+        .arg(&data)
+        .output()
+        .context("initdb")?;
+    ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+
+    let port = free_port()?;
+    // The shell starts the server, says that it is ready, and waits for our end of its stdin to close.
+    let script = r#"
+        dir=$1; port=$2; shift 2
+        trap '' INT TERM HUP
+        "$@" </dev/null >"$dir/log" 2>&1 &
+        server=$!
+        cat >/dev/null
+        kill -QUIT "$server" 2>/dev/null
+        wait "$server" 2>/dev/null
+        rm -rf "$dir"
+    "#;
+    let mut command = run(Path::new("/bin/sh"));
+    command.args(["-c", script, "sh"]).arg(&dir).arg(port.to_string()).arg(&postgres).arg("-D").arg(&data);
+    for (key, value) in [
+        ("listen_addresses", "127.0.0.1"),
+        ("unix_socket_directories", ""),
+        ("fsync", "off"),
+        ("synchronous_commit", "off"),
+        ("full_page_writes", "off"),
+        ("autovacuum", "off"),
+        ("shared_buffers", "64MB"),
+        ("max_wal_size", "1GB"),
+        ("logging_collector", "off"),
+    ] {
+        command.arg("-c").arg(format!("{key}={value}"));
+    }
+    command.arg("-c").arg(format!("port={port}")).arg("-c").arg(format!("max_connections={CONNECTIONS}"));
+    let mut watchdog = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let alive = watchdog.stdin.take().context("the watchdog has a pipe")?;
+    wait_ready(port, &dir.join("log"))?;
+    Ok(Server { port, _alive: alive, _watchdog: watchdog })
+}
+
+/// Waits until the server says in its log that it takes connections.
+fn wait_ready(port: u16, log: &Path) -> Result<()> {
+    for _ in 0..600 {
+        if let Ok(file) = fs_err::File::open(log) {
+            for line in BufReader::new(file).lines().map_while(Result::ok) {
+                if line.contains("database system is ready to accept connections") {
+                    return Ok(());
+                }
+                if line.contains("FATAL") {
+                    bail!("{line}");
+                }
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    bail!("it was not ready on port {port} within 30 s")
+}
+
+/// A program of PostgreSQL: from PATH, else where Debian puts it.
+fn find(program: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    if let Ok(versions) = fs_err::read_dir("/usr/lib/postgresql") {
+        let mut found: Vec<PathBuf> = versions.flatten().map(|v| v.path().join("bin")).collect();
+        found.sort();
+        dirs.extend(found.into_iter().rev());
+    }
+    let found = dirs.iter().map(|dir| dir.join(program)).find(|file| file.is_file());
+    found.with_context(|| format!("there is no `{program}` on PATH or in /usr/lib/postgresql/*/bin; {INSTALL}"))
+}
+
+/// PostgreSQL refuses to run as root: the words that make a command run as `postgres`, who then owns the directory.
+fn unprivileged(dir: &Path) -> Result<Option<Vec<String>>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let owned = Command::new("chown").arg("postgres:").arg(dir).output().context("chown")?;
+    ensure!(
+        owned.status.success(),
+        "as root it needs the user `postgres`, which comes with the package; {INSTALL}: {}",
+        String::from_utf8_lossy(&owned.stderr)
+    );
+    fs_err::set_permissions(dir, std::fs::Permissions::from_mode(0o700))?;
+    let words = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--"];
+    Ok(Some(words.map(str::to_owned).to_vec()))
+}
+
+fn free_port() -> Result<u16> {
+    Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
