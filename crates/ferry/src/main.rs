@@ -52,3 +52,42 @@ fn on_runtime<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     runtime.block_on(future)
 }
+
+#[cfg(test)]
+mod generated {
+    use std::fmt::Write as _;
+
+    use clap::CommandFactory as _;
+
+    fn describe(command: &mut clap::Command, path: &str, out: &mut String) {
+        let help = command.clone().term_width(100).render_long_help().to_string();
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        let _ = write!(out, "## `{path}`\n\n```text\n{}\n```\n\n", help.join("\n").trim_end());
+        let names: Vec<String> = command
+            .get_subcommands()
+            .filter(|c| c.get_name() != "help" && !c.is_hide_set())
+            .map(|c| c.get_name().to_owned())
+            .collect();
+        for name in names {
+            if let Some(inner) = command.find_subcommand_mut(&name) {
+                describe(inner, &format!("{path} {name}"), out);
+            }
+        }
+    }
+
+    /// The committed reference is what the binary says. `make generate` writes it anew.
+    #[test]
+    fn the_cli_reference_is_current() {
+        let mut command = super::Ferry::command();
+        command.build();
+        let mut text = String::from("# The `ferry` command\n\nGenerated from the binary by `make generate`.\n\n");
+        describe(&mut command, "ferry", &mut text);
+        let path = format!("{}/../../docs/cli.md", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("UPDATE").is_some() {
+            fs_err::write(&path, text).expect("written");
+        } else {
+            let committed = fs_err::read_to_string(&path).unwrap_or_default();
+            assert!(committed == text, "docs/cli.md is old: run `make generate`");
+        }
+    }
+}

@@ -268,6 +268,36 @@ mod tests {
         insta::assert_snapshot!(table);
     }
 
+    /// `make generate` writes it anew.
+    #[test]
+    fn generated_diagram_is_current() {
+        let mut text = String::from(
+            "# States of a job\n\nGenerated from the transition function in `crates/model/src/job.rs` by `make generate`.\n\n```mermaid\nstateDiagram-v2\n    [*] --> queued\n",
+        );
+        for state in JobState::ALL {
+            for event in EVENTS {
+                if let Ok(next) = state.next(event) {
+                    writeln!(text, "    {} --> {}: {event:?}", id(state), id(next)).expect("write");
+                }
+            }
+            if state.is_terminal() {
+                writeln!(text, "    {} --> [*]", id(state)).expect("write");
+            }
+        }
+        text.push_str("```\n");
+        let path = format!("{}/../../docs/job-states.md", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::File::create(&path).and_then(|mut f| std::io::Write::write_all(&mut f, text.as_bytes())).expect("written");
+        } else {
+            let committed = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(committed == text, "docs/job-states.md is old: run `make generate`");
+        }
+    }
+
+    fn id(state: JobState) -> String {
+        state.as_str().replace('-', "_")
+    }
+
     #[test]
     fn terminal_states_have_no_exits_and_success_needs_a_result_or_a_person() {
         for state in JobState::ALL {

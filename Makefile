@@ -1,0 +1,34 @@
+# The front door. What needs more than a few lines is a script in scripts/.
+SHELL := /bin/bash
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: help demo test lint bench soak dist generate clean
+
+help: ## Show this help
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: ## Bring the whole system up and run a first action (ONCE=1: then stop)
+	@scripts/demo.sh
+
+test: ## Format, lint, and every test; installs what it needs
+	@scripts/test.sh
+
+lint: ## Format check and clippy, warnings denied
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+bench: ## Measure, print a table, write target/bench.json
+	@scripts/bench.sh
+
+soak: ## Longer proofs, run by hand (PART=…)
+	@scripts/soak.sh
+
+dist: ## Stripped dist/ferry and dist/ferry-runner (static)
+	@scripts/dist.sh
+
+generate: ## Write the generated files anew: OpenAPI documents, CLI reference
+	UPDATE=1 cargo test -p server --lib -p ferry --bins -p model generated
+
+clean: ## Remove what was built
+	cargo clean
+	rm -rf dist .ferry

@@ -1,0 +1,58 @@
+//! The floors: the least that the same work could cost on this machine, at this moment.
+
+use std::path::Path;
+use std::time::Instant;
+
+use axum::Router;
+use axum::routing::post;
+
+use crate::percentile;
+
+const ROUNDS: usize = 2000;
+
+/// One bare HTTP round trip over a connection that is open: an axum handler that does nothing.
+pub(crate) async fn round_trip_ms() -> anyhow::Result<f64> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}/x", listener.local_addr()?);
+    let server = tokio::spawn(async move {
+        let app = Router::new().route("/x", post(|body: String| async move { body }));
+        let _ = axum::serve(listener, app).await;
+    });
+    let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build()?;
+    let mut times = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let at = Instant::now();
+        client.post(&url).body("{}").send().await?.bytes().await?;
+        times.push(at.elapsed().as_secs_f64() * 1000.0);
+    }
+    server.abort();
+    Ok(percentile(&mut times, 0.5))
+}
+
+/// One bare durable commit: SQLite, WAL, `synchronous=FULL`, one row.
+pub(crate) fn commit_ms() -> anyhow::Result<f64> {
+    let dir = tempfile::tempdir()?;
+    let db = rusqlite::Connection::open(dir.path().join("floor.db"))?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)")?;
+    let mut times = Vec::with_capacity(ROUNDS);
+    for i in 0..ROUNDS {
+        let at = Instant::now();
+        db.execute("INSERT INTO t (v) VALUES (?1)", [format!("value {i}")])?;
+        times.push(at.elapsed().as_secs_f64() * 1000.0);
+    }
+    Ok(percentile(&mut times, 0.5))
+}
+
+/// The memory of the runner's binary when all it does is start: what the program itself takes.
+pub(crate) async fn client_rss_mib(runner: &Path) -> anyhow::Result<f64> {
+    let output = tokio::process::Command::new("/bin/sh")
+        .arg("-c")
+        .arg("\"$0\" version >/dev/null & pid=$!; peak=0; while [ -r /proc/$pid/status ]; do rss=$(sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$pid/status 2>/dev/null); [ \"${rss:-0}\" -gt \"$peak\" ] && peak=$rss; kill -0 $pid 2>/dev/null || break; done; echo $peak")
+        .arg(runner)
+        .output()
+        .await?;
+    let kib: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0.0);
+    Ok(kib / 1024.0)
+}

@@ -1,0 +1,98 @@
+//! The shipped system, up and idle: `ferry dev` in a directory of its own.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use api::client::{Client, Options};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+
+pub(crate) struct System {
+    dev: Child,
+    dir: tempfile::TempDir,
+    pub(crate) up_ms: f64,
+    pub(crate) client: Client,
+    pub(crate) runner_url: String,
+    server: u32,
+    install_runner: u32,
+}
+
+impl System {
+    pub(crate) async fn start(ferry: &Path, runner: &Path) -> anyhow::Result<Self> {
+        if ferry.parent() != runner.parent() {
+            bail!("both binaries must lie in one directory");
+        }
+        let dir = tempfile::tempdir()?;
+        let at = Instant::now();
+        let dev = Command::new(ferry)
+            .args(["dev", "--no-context", "--data-dir"])
+            .arg(dir.path().join("data"))
+            .env("FERRY_LOG__LEVEL", "warn")
+            .stdout(std::process::Stdio::null())
+            .spawn()?;
+        let value = loop {
+            let text = fs_err::read_to_string(dir.path().join("data/dev.json")).unwrap_or_default();
+            if let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) {
+                break value;
+            }
+            if at.elapsed() > Duration::from_secs(30) {
+                bail!("ferry dev did not come up");
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        };
+        let up_ms = at.elapsed().as_secs_f64() * 1000.0;
+        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+        let pid = |key: &str| value[key].as_u64().unwrap_or(0) as u32;
+        let client = Client::new(&text("control_url"), Some(text("token")), Some(text("org_id")), &Options::default())?;
+        let (server, install_runner) = (pid("server"), pid("install_runner"));
+        Ok(Self { dev, up_ms, client, runner_url: text("runner_url"), server, install_runner, dir })
+    }
+
+    /// Server and install runner, five seconds after they came up and had their first health check.
+    pub(crate) async fn idle_rss_mib(&self) -> anyhow::Result<(f64, f64)> {
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        Ok((rss_mib(self.server)?, rss_mib(self.install_runner)?))
+    }
+
+    /// From the start of a runner process that has a session to its first poll, as a bare socket sees it.
+    pub(crate) async fn first_poll_ms(&self, runner: &Path) -> anyhow::Result<f64> {
+        let state: PathBuf = self.dir.path().join("copy");
+        fs_err::create_dir_all(&state)?;
+        for file in ["session.json", "session.key"] {
+            fs_err::copy(self.dir.path().join("data/runners/install").join(file), state.join(file))?;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let mut times = Vec::new();
+        for _ in 0..10 {
+            let at = Instant::now();
+            let mut child = Command::new(runner)
+                .args(["install", "--url", &url, "--state-dir"])
+                .arg(&state)
+                .stderr(std::process::Stdio::null())
+                .spawn()?;
+            let (mut stream, _) = tokio::time::timeout(Duration::from_secs(10), listener.accept()).await??;
+            let mut first = [0; 16];
+            stream.read_exact(&mut first).await?;
+            times.push(at.elapsed().as_secs_f64() * 1000.0);
+            child.kill().await?;
+        }
+        Ok(crate::percentile(&mut times, 0.5))
+    }
+
+    pub(crate) async fn stop(&mut self) -> anyhow::Result<()> {
+        let pid = self.dev.id().context("ferry dev has ended")?;
+        Command::new("kill").arg(pid.to_string()).status().await?;
+        self.dev.wait().await?;
+        Ok(())
+    }
+}
+
+fn rss_mib(pid: u32) -> anyhow::Result<f64> {
+    let status = fs_err::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+    Ok(kib / 1024.0)
+}

@@ -1,0 +1,17 @@
+//! What the store promises, on SQLite and on PostgreSQL.
+
+mod blobs;
+mod creating;
+mod encryption;
+mod events;
+mod journeys;
+mod kit;
+mod leases;
+mod logs;
+mod notifier;
+mod queue;
+mod schema;
+mod signing;
+mod tenancy;
+mod tokens;
+mod transactions;

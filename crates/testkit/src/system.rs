@@ -1,0 +1,700 @@
+//! The whole system as real processes: a control plane, runners, and the witnesses that scripts leave behind.
+//!
+//! Everything lies in one directory, which every process of a test carries in its command line or its environment: that is
+//! how a test finds what it left running, and it fails for it. The directory is kept when a test fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use api::client::{Client, LogFormat, Options as ClientOptions};
+use api::control::{CreateActionRun, CreateApp, CreateInstall, CreateOrg, Install, Job, JoinCommand, Org};
+use futures::StreamExt as _;
+use model::spec::{Limits, StepSpec};
+use model::{JobId, JobState};
+use rustix::process::{Pid, Signal};
+
+use crate::Backend;
+
+/// Longest wait for something that should take no time.
+pub const SOON: Duration = Duration::from_secs(20);
+/// How long processes may take to go after the last of ours was killed.
+const SETTLE: Duration = Duration::from_secs(5);
+const TOKEN: &str = "fry_0123456789abcdefghijklmnopqrstuv0123456789abcdef";
+/// What a child must not get from the machine that the tests run on.
+const FOREIGN: [&str; 10] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "FERRY_CONTEXT",
+    "FERRY_CA_FILE",
+];
+
+/// How a system is started. The timings are short, so that leases end while a test waits.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The binary `ferry`; `ferry-runner` lies beside it.
+    pub ferry: PathBuf,
+    pub backend: Backend,
+    /// Settings of the server, as its variables have them.
+    pub server: BTreeMap<String, String>,
+    /// The certificate that clients trust besides those of the system.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Options {
+    pub fn new(ferry: impl Into<PathBuf>) -> Self {
+        let server = [
+            ("FERRY_TIMING__LEASE_S", "3"),
+            ("FERRY_TIMING__RENEW_S", "1"),
+            ("FERRY_TIMING__HOLD_S", "2"),
+            ("FERRY_TIMING__OFFLINE_S", "30"),
+            ("FERRY_TIMING__CLOSED_OFFLINE_S", "2"),
+            ("FERRY_TIMING__SILENT_OFFLINE_S", "6"),
+        ];
+        Self {
+            ferry: ferry.into(),
+            backend: Backend::Sqlite,
+            server: server.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            ca_file: None,
+        }
+    }
+
+    #[must_use]
+    pub fn on(self, backend: Backend) -> Self {
+        Self { backend, ..self }
+    }
+
+    /// One more setting of the server.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
+        self.server.insert(name.to_owned(), value.to_string());
+        self
+    }
+}
+
+/// A process of a test; killed when it is dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    ended: Option<ExitStatus>,
+    ours: Arc<Mutex<BTreeSet<u32>>>,
+}
+
+impl Process {
+    fn spawn(command: &mut Command, ours: &Arc<Mutex<BTreeSet<u32>>>) -> Self {
+        let child = command.spawn().unwrap_or_else(|e| panic!("can't start {command:?}: {e}"));
+        ours.lock().unwrap_or_else(PoisonError::into_inner).insert(child.id());
+        Self { child, ended: None, ours: Arc::clone(ours) }
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        if self.ended.is_none() {
+            send(self.pid(), signal);
+        }
+    }
+
+    /// SIGKILL, and the process is gone when this returns.
+    pub fn kill(&mut self) {
+        if self.ended.is_none() {
+            let _ = self.child.kill();
+            self.ended = self.child.wait().ok();
+        }
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.child.id());
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self, bound: Duration) -> ExitStatus {
+        let until = Instant::now() + bound;
+        loop {
+            if let Some(status) = self.ended {
+                return status;
+            }
+            self.ended = self.child.try_wait().expect("a child can be waited for");
+            assert!(Instant::now() < until, "process {} did not end within {bound:?}", self.pid());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().expect("a child can be waited for");
+        }
+        self.ended.is_none()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Sends a signal to a process that may be gone already.
+pub fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Looks again and again until there is a value; fails with what was seen last.
+pub async fn until<T>(what: &str, bound: Duration, mut look: impl AsyncFnMut() -> Result<T, String>) -> T {
+    let started = Instant::now();
+    loop {
+        let last = match look().await {
+            Ok(value) => return value,
+            Err(last) => last,
+        };
+        assert!(started.elapsed() < bound, "waited {bound:?} for: {what}\nlast seen: {last}");
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+}
+
+/// A runner process and where it keeps its things.
+#[derive(Debug)]
+pub struct Runner {
+    pub process: Process,
+    pub state_dir: PathBuf,
+    log: PathBuf,
+}
+
+impl Runner {
+    pub fn pid(&self) -> i32 {
+        self.process.pid()
+    }
+
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// What it wrote on stderr, all its processes together.
+    pub fn log(&self) -> String {
+        fs_err::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+/// A control plane with one org, app and install, ready for runners.
+pub struct System {
+    dir: Option<tempfile::TempDir>,
+    root: PathBuf,
+    options: Options,
+    database_url: Option<String>,
+    ours: Arc<Mutex<BTreeSet<u32>>>,
+    server: Option<Process>,
+    pub control_url: String,
+    pub runner_url: String,
+    /// In the org of the install, as its admin.
+    pub client: Client,
+    pub org: Org,
+    pub install: Install,
+}
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("System").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl System {
+    /// Starts a control plane and makes an org, an app and an install.
+    pub async fn start(options: Options) -> Self {
+        let runner = runner_binary(&options.ferry);
+        assert!(runner.exists(), "{} is missing: `cargo build -p runner` makes it", runner.display());
+        let dir = tempfile::Builder::new().prefix("ferry-it-").tempdir().expect("a temporary directory");
+        let ours = Arc::default();
+        let root = fs_err::canonicalize(dir.path()).expect("a path");
+        for folder in ["data", "runners", "witness", "home"] {
+            fs_err::create_dir(root.join(folder)).expect("a directory");
+        }
+        fs_err::write(root.join("token"), TOKEN).expect("a file");
+        let database_url = (options.backend == Backend::Postgres).then(crate::database);
+        let mut server = Process::spawn(&mut server_command(&root, &options, database_url.as_deref(), None), &ours);
+        let (control_url, runner_url) = addresses(&root, &mut server).await;
+        let client_options = ClientOptions { ca_file: options.ca_file.clone(), ..ClientOptions::default() };
+        let client =
+            Client::new(&control_url, Some(TOKEN.into()), None, &client_options).expect("a client");
+        let org = client.create_org(&CreateOrg { name: "acme".into(), use_sandbox_mode: false }).await.expect("an org");
+        let client = client.with_org(Some(org.id.to_string()));
+        let install = make_install(&client).await;
+        Self {
+            dir: Some(dir),
+            root,
+            options,
+            database_url,
+            ours,
+            server: Some(server),
+            control_url,
+            runner_url,
+            client,
+            org,
+            install,
+        }
+    }
+
+    /// The directory of this system.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn token(&self) -> &'static str {
+        TOKEN
+    }
+
+    // --- the server ---
+
+    pub fn server(&self) -> &Process {
+        self.server.as_ref().expect("the server runs")
+    }
+
+    pub fn kill_server(&mut self) {
+        self.server = None;
+    }
+
+    /// Starts the server again, where it was.
+    pub async fn start_server(&mut self) {
+        let ports = Some((port(&self.control_url), port(&self.runner_url)));
+        let mut command = server_command(&self.root, &self.options, self.database_url.as_deref(), ports);
+        let mut server = Process::spawn(&mut command, &self.ours);
+        addresses(&self.root, &mut server).await;
+        self.server = Some(server);
+    }
+
+    /// Asks the server to end; says how it did, and how long it took.
+    pub async fn stop_server(&mut self) -> (ExitStatus, Duration) {
+        let mut server = self.server.take().expect("the server runs");
+        let started = Instant::now();
+        server.signal(Signal::TERM);
+        (server.ended(SOON).await, started.elapsed())
+    }
+
+    // --- runners ---
+
+    pub async fn join_command(&self) -> JoinCommand {
+        self.client.create_join_command(self.install.runner_id.as_str()).await.expect("a join command")
+    }
+
+    pub fn state_dir(&self, name: &str) -> PathBuf {
+        self.root.join("runners").join(name)
+    }
+
+    /// A `ferry-runner` command in a clean environment.
+    pub fn runner_command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(runner_binary(&self.options.ferry));
+        clean(&mut command, &self.root);
+        command.args(arguments).env("FERRY_IT_DIR", &self.root);
+        command
+    }
+
+    /// `ferry-runner install` on a state directory that has joined.
+    pub fn resume_command(&self, name: &str) -> Command {
+        let mut command = self.runner_command(&["install", "--url", &self.runner_url, "--allow-path"]);
+        command.arg(self.root.join("witness")).arg("--state-dir").arg(self.state_dir(name));
+        if let Some(file) = &self.options.ca_file {
+            command.arg("--ca-file").arg(file);
+        }
+        command
+    }
+
+    pub fn spawn_runner(&self, name: &str, command: &mut Command) -> Runner {
+        let log = self.root.join("runners").join(format!("{name}.log"));
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log file");
+        command.stdin(Stdio::null()).stdout(file.try_clone().expect("a handle")).stderr(file);
+        Runner { process: Process::spawn(command, &self.ours), state_dir: self.state_dir(name), log }
+    }
+
+    /// Starts a runner that joins, and waits until the control plane sees it.
+    pub async fn start_runner(&self, name: &str) -> Runner {
+        let join = self.join_command().await;
+        self.start_runner_with(name, &join, |_| ()).await
+    }
+
+    pub async fn start_runner_with(&self, name: &str, join: &JoinCommand, change: impl Fn(&mut Command)) -> Runner {
+        let mut command = self.resume_command(name);
+        command.env("FERRY_RUNNER_JOIN", &join.credential).env("FERRY_RUNNER_TRUST_KEY", join.trust_keys.join(","));
+        change(&mut command);
+        let runner = self.spawn_runner(name, &mut command);
+        self.until_runner("the runner is there", SOON, |r| r.status == "active").await;
+        runner
+    }
+
+    /// The next process on the same state directory.
+    pub fn resume_runner(&self, name: &str) -> Runner {
+        self.spawn_runner(name, &mut self.resume_command(name))
+    }
+
+    pub async fn runner(&self) -> api::control::Runner {
+        self.client.runner(self.install.runner_id.as_str()).await.expect("the runner")
+    }
+
+    pub async fn until_runner(
+        &self,
+        what: &str,
+        bound: Duration,
+        good: impl Fn(&api::control::Runner) -> bool,
+    ) -> api::control::Runner {
+        until(what, bound, async || match self.client.runner(self.install.runner_id.as_str()).await {
+            Ok(runner) if good(&runner) => Ok(runner),
+            Ok(runner) => Err(format!("{runner:?}")),
+            Err(error) => Err(error.to_string()),
+        })
+        .await
+    }
+
+    // --- jobs ---
+
+    /// Queues an action.
+    pub async fn submit(&self, action: &CreateActionRun) -> Job {
+        self.client.create_action_run(self.install.id.as_str(), action).await.expect("a job")
+    }
+
+    /// Queues a script of one step.
+    pub async fn script(&self, text: &str) -> Job {
+        self.submit(&action(vec![script("run", text)])).await
+    }
+
+    /// Runs an action to its end.
+    pub async fn run(&self, steps: Vec<StepSpec>) -> Job {
+        let job = self.submit(&action(steps)).await;
+        self.until_over(&job.id).await
+    }
+
+    pub async fn job(&self, id: &JobId) -> Job {
+        self.client.job(id).await.expect("the job")
+    }
+
+    pub async fn until_job(&self, id: &JobId, what: &str, bound: Duration, good: impl Fn(&Job) -> bool) -> Job {
+        until(what, bound, async || match self.client.job(id).await {
+            Ok(job) if good(&job) => Ok(job),
+            Ok(job) => Err(format!(
+                "job {} is {} ({}), error {:?}, executions {:?}",
+                job.id, job.status, job.status_description, job.error, job.executions
+            )),
+            Err(error) => Err(error.to_string()),
+        })
+        .await
+    }
+
+    pub async fn until_state(&self, id: &JobId, state: JobState, bound: Duration) -> Job {
+        self.until_job(id, &format!("the job is {state}"), bound, |job| job.status == state).await
+    }
+
+    pub async fn until_over(&self, id: &JobId) -> Job {
+        self.until_job(id, "the job is over", SOON, |job| job.status.is_terminal()).await
+    }
+
+    /// Waits until a queued job says that it waits for this.
+    pub async fn until_waiting(&self, id: &JobId, part: &str) -> Job {
+        let what = format!("the job waits, and says `{part}`");
+        let says = |job: &Job| job.waiting_reason.as_ref().is_some_and(|reason| reason.contains(part));
+        self.until_job(id, &what, SOON, says).await
+    }
+
+    /// The log of a job, byte for byte.
+    pub async fn raw_log(&self, job: &Job, pipe: Option<&str>) -> Vec<u8> {
+        let mut chunks = self.client.log_bytes(&job.log_stream_id, LogFormat::Raw, pipe).await.expect("a log");
+        let mut log = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            log.extend_from_slice(&chunk.expect("bytes"));
+        }
+        log
+    }
+
+    pub async fn text_log(&self, job: &Job, pipe: Option<&str>) -> String {
+        String::from_utf8_lossy(&self.raw_log(job, pipe).await).into_owned()
+    }
+
+    // --- witnesses ---
+
+    /// A file that scripts may write to.
+    pub fn witness(&self, name: &str) -> PathBuf {
+        self.root.join("witness").join(name)
+    }
+
+    /// The lines that scripts have left in a witness.
+    pub fn lines(&self, name: &str) -> Vec<String> {
+        let text = fs_err::read_to_string(self.witness(name)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub async fn until_witness(&self, name: &str, line: &str) {
+        until(&format!("`{line}` in witness {name}"), SOON, async || {
+            let lines = self.lines(name);
+            if lines.iter().any(|l| l == line) { Ok(()) } else { Err(format!("{lines:?}")) }
+        })
+        .await;
+    }
+
+    /// A script that says `begin` in its witness, writes numbered lines until `open` is called, and says `end`.
+    pub fn held_script(&self, name: &str) -> String {
+        let (witness, gate) = (self.witness(name), self.witness(&format!("{name}.go")));
+        format!(
+            "echo begin >> {0}\ni=0\nwhile [ ! -e {1} ]; do i=$((i+1)); echo \"line $i\"; sleep 0.05; done\necho \"last $i\"\necho end >> {0}\n",
+            witness.display(),
+            gate.display()
+        )
+    }
+
+    /// Starts a held script and waits until it runs.
+    pub async fn held(&self, name: &str) -> Job {
+        let job = self.script(&self.held_script(name)).await;
+        self.until_witness(name, "begin").await;
+        self.until_state(&job.id, JobState::Running, SOON).await
+    }
+
+    /// Lets a held script go on to its end.
+    pub fn open(&self, name: &str) {
+        fs_err::write(self.witness(&format!("{name}.go")), "").expect("a gate");
+    }
+
+    /// A held script ran once, and its log has every line once, in order.
+    pub async fn assert_whole(&self, job: &Job, name: &str) {
+        assert_eq!(self.lines(name), ["begin", "end"], "the script ran once, to its end");
+        let log = self.text_log(job, Some("stdout")).await;
+        let lines: Vec<&str> = log.lines().collect();
+        let (last, numbered) = lines.split_last().expect("a log");
+        let expected: Vec<String> = (1..=numbered.len()).map(|n| format!("line {n}")).collect();
+        assert_eq!(numbered, expected, "every line once, in order");
+        assert_eq!(*last, format!("last {}", numbered.len()), "and the log is whole");
+    }
+
+    // --- the command line ---
+
+    /// `ferry` with these words, as a person of this org.
+    pub async fn ferry(&self, words: &[&str]) -> Output {
+        let mut command = self.ferry_command();
+        command.args(words);
+        run(command).await
+    }
+
+    pub fn ferry_command(&self) -> Command {
+        let mut command = Command::new(&self.options.ferry);
+        clean(&mut command, &self.root);
+        command
+            .env("FERRY_URL", &self.control_url)
+            .env("FERRY_TOKEN", TOKEN)
+            .env("FERRY_ORG", self.org.id.as_str())
+            .env("FERRY_IT_DIR", &self.root);
+        if let Some(file) = &self.options.ca_file {
+            command.env("FERRY_CA_FILE", file);
+        }
+        command
+    }
+
+    // --- processes ---
+
+    /// Executors of this system.
+    pub fn executors(&self) -> Vec<i32> {
+        let executes = |p: &Seen| p.command.split(|b| *b == 0).nth(1) == Some(b"execute");
+        processes_of(&self.root).into_iter().filter(executes).map(|p| p.pid).collect()
+    }
+
+    /// What executors have started: everything that carries the mark of an execution.
+    pub fn children(&self) -> Vec<i32> {
+        processes_of(&self.root).into_iter().filter(Seen::is_marked).map(|p| p.pid).collect()
+    }
+
+    /// Fails when something of an execution is left running.
+    pub async fn until_quiet(&self) {
+        until("no executor and no script is left", SOON, async || {
+            let left: Vec<i32> = self.executors().into_iter().chain(self.children()).collect();
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        self.server = None;
+        let ours = std::mem::take(&mut *self.ours.lock().unwrap_or_else(PoisonError::into_inner));
+        ours.iter().for_each(|pid| send(*pid as i32, Signal::KILL));
+        let failed = std::thread::panicking();
+        let left = end_all(&self.root, if failed { Duration::ZERO } else { SETTLE }, &ours);
+        if failed || !left.is_empty() {
+            if let Some(dir) = self.dir.take() {
+                write_stderr(&format!("kept for a look: {}", dir.keep().display()));
+            }
+        }
+        assert!(failed || left.is_empty(), "processes were left running: {left:#?}");
+    }
+}
+
+fn write_stderr(line: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Waits for the processes of a directory to end, then kills them; returns those that had to be killed.
+pub fn end_all(root: &Path, patience: Duration, except: &BTreeSet<u32>) -> Vec<String> {
+    let until = Instant::now() + patience;
+    loop {
+        let left: Vec<Seen> =
+            processes_of(root).into_iter().filter(|p| !except.contains(&(p.pid as u32))).collect();
+        if left.is_empty() {
+            return Vec::new();
+        }
+        if Instant::now() >= until {
+            // Executors first: they would call what follows an end of their own.
+            left.iter().for_each(|p| send(p.pid, Signal::KILL));
+            return left.iter().map(|p| format!("{} {}", p.pid, String::from_utf8_lossy(&p.command).replace('\0', " "))).collect();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A process that belongs to a directory.
+#[derive(Debug)]
+pub struct Seen {
+    pub pid: i32,
+    pub command: Vec<u8>,
+    pub environ: Vec<u8>,
+}
+
+impl Seen {
+    fn is_marked(&self) -> bool {
+        self.environ.split(|b| *b == 0).any(|v| v.starts_with(b"FERRY_EXECUTION_ID="))
+    }
+}
+
+/// Every process that carries the directory in its command line or its environment.
+pub fn processes_of(root: &Path) -> Vec<Seen> {
+    let needle = root.as_os_str().as_bytes();
+    let carries = |bytes: &[u8]| bytes.windows(needle.len()).any(|w| w == needle);
+    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| *pid != std::process::id() as i32)
+        .filter_map(|pid| {
+            let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+            let (command, environ) = (read("cmdline"), read("environ"));
+            (carries(&command) || carries(&environ)).then_some(Seen { pid, command, environ })
+        })
+        .collect()
+}
+
+pub fn runner_binary(ferry: &Path) -> PathBuf {
+    ferry.with_file_name("ferry-runner")
+}
+
+/// Runs a command to its end beside the test, which fails when that takes too long.
+pub async fn run(mut command: Command) -> Output {
+    command.stdin(Stdio::null());
+    let shown = format!("{command:?}");
+    let mut command = tokio::process::Command::from(command);
+    let output = tokio::time::timeout(Duration::from_secs(60), command.kill_on_drop(true).output());
+    output.await.unwrap_or_else(|_| panic!("{shown} takes too long")).unwrap_or_else(|e| panic!("{shown}: {e}"))
+}
+
+/// What a command wrote, for messages.
+pub fn shown(output: &Output) -> String {
+    format!(
+        "{}\n--- stdout\n{}\n--- stderr\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn clean(command: &mut Command, root: &Path) {
+    for name in FOREIGN {
+        command.env_remove(name);
+    }
+    // No variable of the person who runs the tests reaches a process of theirs.
+    for (name, _) in std::env::vars_os() {
+        if name.as_bytes().starts_with(b"FERRY_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("HOME", root.join("home")).env("XDG_CONFIG_HOME", root.join("home"));
+}
+
+fn server_command(root: &Path, options: &Options, database: Option<&str>, ports: Option<(u16, u16)>) -> Command {
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(root.join("server.log")).expect("a log");
+    let _ = fs_err::remove_file(root.join("data/server.json"));
+    let (control, runner) = ports.unwrap_or_default();
+    let mut command = Command::new(&options.ferry);
+    clean(&mut command, root);
+    command
+        .arg("server")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a handle"))
+        .stderr(log)
+        .env("FERRY_DATA_DIR", root.join("data"))
+        .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{control}"))
+        .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner}"))
+        .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", root.join("token"))
+        .envs(&options.server);
+    if let Some(url) = database {
+        command.env("FERRY_DATABASE__URL", url);
+    }
+    command
+}
+
+async fn addresses(root: &Path, server: &mut Process) -> (String, String) {
+    until("the server listens", SOON, async || {
+        let log = || fs_err::read_to_string(root.join("server.log")).unwrap_or_default();
+        assert!(server.is_alive(), "the server ended:\n{}", log());
+        let text = fs_err::read(root.join("data/server.json")).map_err(|e| e.to_string())?;
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
+        let url = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| value.to_string());
+        Ok((url("control_url")?, url("runner_url")?))
+    })
+    .await
+}
+
+fn port(url: &str) -> u16 {
+    url.rsplit(':').next().and_then(|p| p.parse().ok()).expect("a port")
+}
+
+async fn make_install(client: &Client) -> Install {
+    let app = CreateApp { name: "shop".into(), display_name: String::new(), description: String::new() };
+    let app = client.create_app(&app).await.expect("an app");
+    let install = CreateInstall { name: "customer".into(), aws_account: None, azure_account: None, gcp_account: None };
+    client.create_install(app.id.as_str(), &install).await.expect("an install")
+}
+
+/// An action that carries its steps.
+pub fn action(steps: Vec<StepSpec>) -> CreateActionRun {
+    CreateActionRun {
+        name: None,
+        steps,
+        run_env_vars: BTreeMap::new(),
+        timeout_s: None,
+        secrets: Vec::new(),
+        limits: Limits::default(),
+        target: None,
+        priority: 0,
+    }
+}
+
+/// A step with a script.
+pub fn script(name: &str, text: &str) -> StepSpec {
+    let empty = BTreeMap::new();
+    StepSpec { name: name.into(), inline_contents: Some(text.into()), command: None, source: None, env: empty }
+}
+
+/// A step with a command line.
+pub fn command(name: &str, line: &str) -> StepSpec {
+    StepSpec { inline_contents: None, command: Some(line.into()), ..script(name, "") }
+}
+
+/// Whether a process is there and has not ended.
+pub fn is_running(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+}

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Measures the shipped binaries; prints a table and writes target/bench.json.
+source "$(dirname "$0")/lib.sh"
+scripts/dist.sh
+cargo build --release -p bench
+exec target/release/bench dist target/bench.json

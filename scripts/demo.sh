@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Brings the whole system up, runs an action of three steps on the local runner, and leaves the system up (ONCE=1: stops it).
+source "$(dirname "$0")/lib.sh"
+need_rust
+say "building"
+cargo build --quiet -p ferry -p runner
+bin=$PWD/target/debug
+data=${FERRY_DEV_DIR:-$PWD/.ferry}
+export FERRY_CONFIG=${FERRY_CONFIG:-$data/context.toml}
+ferry() { "$bin/ferry" "$@"; }
+
+mkdir -p "$data"
+"$bin/ferry" dev --data-dir "$data" >"$data/dev.out" 2>&1 &
+dev=$!
+stop() { kill -TERM "$dev" 2>/dev/null || true; wait "$dev" 2>/dev/null || true; }
+trap 'stop; exit 1' INT TERM
+trap '[ -n "${ok:-}" ] || { cat "$data/dev.out" >&2; stop; }' EXIT
+for _ in $(seq 1 300); do
+    grep -q '^Ferry is up' "$data/dev.out" && break
+    kill -0 "$dev" 2>/dev/null || { say "ferry dev ended"; exit 1; }
+    sleep 0.1
+done
+cat "$data/dev.out"
+
+run() { printf '\n$ ferry %s\n' "$*"; ferry "$@"; }
+run orgs list
+run apps list
+run installs list
+run actions run --install local --file examples/hello/action.toml
+run jobs list --limit 3
+run runners get local
+
+if [ "${ONCE:-}" = 1 ]; then
+    stop
+    ok=1
+    echo "demo: ok"
+else
+    ok=1
+    printf '\nThe system stays up (process %s). Use it:\n' "$dev"
+    printf '  export FERRY_CONFIG=%s PATH=%s:$PATH\n' "$FERRY_CONFIG" "$bin"
+    printf '  ferry actions run --install local --command "uname -a"\nStop it:  kill %s\n' "$dev"
+    disown "$dev"
+fi

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change lands.
+source "$(dirname "$0")/lib.sh"
+need_rust
+need python3 python3
+# The server's binaries, not the client: Debian keeps them out of PATH.
+if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+    need initdb postgresql
+fi
+cargo fmt --all --check
+cargo clippy --workspace --all-targets --all-features -- -D warnings
+cargo build --workspace --all-features --bins
+cargo test --workspace --all-features
+scripts/hygiene.sh
