@@ -210,6 +210,12 @@ impl ExecutionDir {
         }
     }
 
+    /// Makes sure that no executor works here any more: none lives, and one that was started a moment ago and has not
+    /// taken the lock yet will find it used. False when one lives after all.
+    pub fn close(&self) -> bool {
+        self.lock().is_ok() || !self.executor_alive()
+    }
+
     pub fn executor_pid(&self) -> Option<Pid> {
         let text = fs::read_to_string(self.path.join("executor.lock")).ok()?;
         Pid::from_raw(text.trim().parse().ok()?)
@@ -332,6 +338,11 @@ mod tests {
         drop(lock);
         assert!(!dir.executor_alive());
         assert!(dir.lock().is_err(), "a second one after it");
+        assert!(dir.close());
+        let late = ExecutionDir { path: state.path().join(EXECUTIONS).join("exe2") };
+        fs::create_dir_all(&late.path).expect("dir");
+        assert!(late.close() && !late.executor_alive());
+        assert!(late.lock().is_err(), "one that comes after the look");
     }
 
     #[test]

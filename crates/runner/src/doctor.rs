@@ -286,15 +286,12 @@ async fn check_http(options: &Options, url: &reqwest::Url, report: &mut Report) 
 
 /// Whether TLS is what failed: somewhere in the chain is an error of rustls.
 fn is_tls(error: &reqwest::Error) -> bool {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        if cause.is::<rustls::Error>() || inner.is_some_and(|e| e.is::<rustls::Error>()) {
-            return true;
-        }
-        source = cause.source();
+    // An error of I/O hides what it wraps: its source is the source of that.
+    fn within(error: &(dyn std::error::Error + 'static)) -> bool {
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        error.is::<rustls::Error>() || wrapped.is_some_and(|e| within(e)) || error.source().is_some_and(within)
     }
-    false
+    within(error)
 }
 
 fn check_clock(here: Timestamp, server: Option<Timestamp>, report: &mut Report) {

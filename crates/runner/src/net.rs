@@ -39,7 +39,16 @@ pub fn client(url: &str, ca_file: Option<&Path>) -> Result<reqwest::Client, NetE
         }
         builder = builder.tls_certs_merge(certificates);
     }
+    if reqwest::Url::parse(url).is_ok_and(|url| is_loopback(&url)) {
+        // A proxy would look for the control plane on its own machine.
+        builder = builder.no_proxy();
+    }
     builder.build().map_err(NetError::Client)
+}
+
+fn is_loopback(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The proxy that the environment names for a URL, for reports; the client itself reads the same variables.
@@ -53,7 +62,7 @@ pub fn proxy_for(url: &reqwest::Url, variable: impl Fn(&str) -> Option<String>) 
         let entry = entry.trim_start_matches('.');
         entry == "*" || (!entry.is_empty() && (host == entry || host.ends_with(&format!(".{entry}"))))
     });
-    (!direct).then_some(proxy)
+    (!direct && !is_loopback(url)).then_some(proxy)
 }
 
 /// An error with everything that caused it, in one line.
@@ -77,7 +86,8 @@ mod tests {
     #[test]
     fn the_proxy_is_chosen_as_by_everyone_else() {
         type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, Option<&'a str>);
-        let cases: [Case<'_>; 6] = [
+        let cases: [Case<'_>; 7] = [
+            (&[("all_proxy", "http://p:1")], "http://127.0.0.1:1", None),
             (&[], "https://a.example", None),
             (&[("https_proxy", "http://p:1")], "https://a.example", Some("http://p:1")),
             (&[("HTTPS_PROXY", "http://p:1")], "http://a.example", None),

@@ -49,6 +49,8 @@ impl Blobs {
     /// `bucket/prefix`.
     fn open_s3(rest: &str, options: &S3Options) -> Result<Self> {
         use object_store::aws::AmazonS3ConfigKey as Key;
+        // Without a provider the HTTP client would panic; one that the program has chosen stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let mut builder = object_store::aws::AmazonS3Builder::from_env()
             .with_bucket_name(bucket)

@@ -216,7 +216,7 @@ impl System {
     pub async fn start(options: Options) -> Self {
         let runner = runner_binary(&options.ferry);
         assert!(runner.exists(), "{} is missing: `cargo build -p runner` makes it", runner.display());
-        let dir = tempfile::Builder::new().prefix("ferry-it-").tempdir().expect("a temporary directory");
+        let dir = temporary();
         let ours = Arc::default();
         let root = fs_err::canonicalize(dir.path()).expect("a path");
         for folder in ["data", "runners", "witness", "home"] {
@@ -331,6 +331,13 @@ impl System {
         let runner = self.spawn_runner(name, &mut command);
         self.until_runner("the runner is there", SOON, |r| r.status == "active").await;
         runner
+    }
+
+    /// Waits until nothing goes on: the first health check is over, and the runner holds its poll.
+    pub async fn until_idle(&self) {
+        self.until_runner("its first health check is over", SOON, |r| r.health.is_some()).await;
+        self.until_quiet().await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
     }
 
     /// The next process on the same state directory.
@@ -589,6 +596,11 @@ pub fn processes_of(root: &Path) -> Vec<Seen> {
 
 pub fn runner_binary(ferry: &Path) -> PathBuf {
     ferry.with_file_name("ferry-runner")
+}
+
+/// A directory that goes with the test.
+pub fn temporary() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("ferry-it-").tempdir().expect("a temporary directory")
 }
 
 /// Runs a command to its end beside the test, which fails when that takes too long.

@@ -174,9 +174,7 @@ fn show(out: &Output, runner: &Runner) -> Result<()> {
     match &runner.health {
         Some(health) => {
             out.heading(&format!("Health, checked {}", out.time(health.checked_at)))?;
-            let lines: Vec<(&str, Cell)> =
-                health.outputs.iter().map(|(key, value)| (key.as_str(), cell(findings(value)))).collect();
-            out.pairs(lines)?;
+            show_health(out, &health.outputs)?;
         }
         None => out.note("\nno health check yet; `ferry runners health-check` makes one"),
     }
@@ -200,40 +198,30 @@ fn setting_pairs(settings: &RunnerSettings) -> Vec<(&'static str, Cell)> {
     ]
 }
 
-/// A value of a health check, one finding a line, whatever its shape.
-fn findings(value: &Value) -> String {
-    let flat = |fields: &serde_json::Map<String, Value>| {
-        fields.iter().map(|(key, value)| format!("{key}: {}", plain(value))).collect::<Vec<_>>()
-    };
-    match value {
-        Value::Array(items) => {
-            let lines = items.iter().map(|item| match item {
-                Value::Object(fields) => flat(fields).join(", "),
-                other => plain(other),
-            });
-            lines.collect::<Vec<_>>().join("\n")
-        }
-        Value::Object(fields) => flat(fields).join("\n"),
-        other => plain(other),
+/// The checks of a health check as a table, and the figures that came with them.
+fn show_health(out: &Output, outputs: &serde_json::Map<String, Value>) -> Result<()> {
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
+    let checks = outputs.get("checks").and_then(Value::as_array).into_iter().flatten();
+    let rows = checks.map(|check| {
+        let hint = check["hint"].as_str().map(|h| format!(" ({h})")).unwrap_or_default();
+        vec![strong(text(check, "name")), status(text(check, "status")), cell(format!("{}{hint}", text(check, "detail")))]
+    });
+    out.table(&["CHECK", "RESULT", "DETAIL"], rows.collect())?;
+    let mut pairs = Vec::new();
+    let load: Vec<String> = outputs.get("load_average").and_then(Value::as_array).into_iter().flatten().map(plain).collect();
+    if !load.is_empty() {
+        pairs.push(("load average", cell(load.join(" "))));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn findings_of_any_shape_become_lines() {
-        let table = [
-            (json!("ok"), "ok"),
-            (json!(0.5), "0.5"),
-            (json!([{ "check": "dns", "ok": true }, "clock"]), "check: dns, ok: true\nclock"),
-            (json!({ "free": 1, "path": "/" }), "free: 1\npath: /"),
-        ];
-        for (value, expected) in table {
-            assert_eq!(findings(&value), expected);
-        }
+    if let Some(uptime) = outputs.get("host_uptime_s").and_then(Value::as_u64) {
+        pairs.push(("host is up", cell(short(Duration::from_secs(uptime)))));
     }
+    // Each group is served by the same loop: how long ago it last heard of the control plane.
+    let ages = outputs.get("groups").and_then(Value::as_object).into_iter().flatten();
+    let ages: Vec<String> =
+        ages.filter_map(|(group, g)| Some(format!("{group} {}s", g["age_s"].as_u64()?))).collect();
+    if !ages.is_empty() {
+        pairs.push(("groups served", cell(format!("{} ago", ages.join(", ")))));
+    }
+    out.pairs(pairs)?;
+    Ok(())
 }

@@ -94,6 +94,8 @@ enum Phase {
     Preparing,
     Starting,
     Running,
+    /// The executor is gone, and what it left is being ended.
+    Reaping,
     /// The executor is gone without a result; the server has not heard of it yet.
     Dead,
     /// Only its log and result are still to be delivered.
@@ -175,7 +177,8 @@ impl Core {
         let phase = match found {
             Found::Running => Phase::Running,
             Found::WithResult => Phase::Delivering,
-            Found::Dead => Phase::Dead,
+            // Its death is told when nothing of it is left: then others may work on its target.
+            Found::Dead => Phase::Reaping,
         };
         self.insert(assignment, phase);
     }
@@ -310,7 +313,7 @@ impl Core {
         }
         if self.must_renew() && !self.renewing && self.renew_at_ms <= now_ms {
             self.renewing = true;
-            out.push(Effect::Renew(self.held(|e| e.phase != Phase::Dead && e.phase != Phase::Preparing)));
+            out.push(Effect::Renew(self.held(|e| e.phase.renews())));
         }
         // A held poll that offered no slots is made anew when there are some again: disk freed, or enabled.
         if self.poll_at_ms.is_none() && !self.offered && self.offers() {
@@ -362,7 +365,7 @@ impl Core {
     }
 
     fn must_renew(&self) -> bool {
-        self.executions.values().any(|e| e.phase != Phase::Dead && e.phase != Phase::Preparing)
+        self.executions.values().any(|e| e.phase.renews())
     }
 
     fn held(&self, wanted: impl Fn(&Execution) -> bool) -> Vec<Held> {
@@ -464,7 +467,7 @@ impl Core {
             Phase::Preparing | Phase::Starting => self.forget(id, now_ms, out),
             Phase::Running => self.cancel(id, "lease_lost: the control plane has given this job up", out),
             // It may be lost because its result is in; the delivery will find out.
-            Phase::Delivering | Phase::Dead => {}
+            Phase::Delivering | Phase::Reaping | Phase::Dead => {}
         }
     }
 
@@ -528,8 +531,16 @@ impl Phase {
     /// Whether an executor may be at work.
     const fn takes_slot(self) -> bool {
         match self {
-            Self::Preparing | Self::Starting | Self::Running => true,
+            Self::Preparing | Self::Starting | Self::Running | Self::Reaping => true,
             Self::Dead | Self::Delivering => false,
+        }
+    }
+
+    /// Whether its lease is worth keeping.
+    const fn renews(self) -> bool {
+        match self {
+            Self::Starting | Self::Running | Self::Delivering => true,
+            Self::Preparing | Self::Reaping | Self::Dead => false,
         }
     }
 }
@@ -662,6 +673,19 @@ mod tests {
         assert!(poll(&effects).expect("a fresh poll").held[0].dead);
         let effects = core.handle(answered(answer()), 11);
         assert!(effects.contains(&Effect::Finish(id)));
+    }
+
+    #[test]
+    fn an_executor_found_dead_is_told_when_nothing_of_it_is_left() {
+        let mut core = core();
+        let a = assignment(1);
+        core.adopt(&a, Found::Dead);
+        let effects = core.handle(tick(), 0);
+        assert!(!poll(&effects).expect("polls").held[0].dead, "not yet");
+        assert!(!effects.iter().any(|e| matches!(e, Effect::Renew(_))), "and nothing revives it");
+        let effects = core.handle(Event::Ended { id: a.execution_id.clone(), has_result: false }, 10);
+        assert!(poll(&effects).expect("a fresh poll").held[0].dead);
+        assert!(core.handle(answered(answer()), 11).contains(&Effect::Finish(a.execution_id)));
     }
 
     #[test]

@@ -51,10 +51,10 @@ impl Delivery {
         About { id: &self.id, token: &self.token }
     }
 
-    /// Runs until the executor has `ended` and everything of it is delivered.
-    pub(super) async fn run(mut self, mut ended: watch::Receiver<bool>) {
+    /// Runs until the executor has `ended` and everything of it is delivered. Of a `fresh` execution nothing was sent before.
+    pub(super) async fn run(mut self, fresh: bool, mut ended: watch::Receiver<bool>) {
         let mut reader = SpoolReader::new(&self.dir.spool(), 0);
-        let mut open = self.find_place(&mut reader).await;
+        let mut open = fresh || self.find_place(&mut reader).await;
         loop {
             // Asked before looking, so that what the executor wrote last is not missed.
             let over = *ended.borrow();

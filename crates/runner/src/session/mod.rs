@@ -245,10 +245,11 @@ impl Driver {
                 dir.remove()?;
                 continue;
             };
-            let found = match (dir.result(), dir.executor_alive()) {
-                (Ok(Some(_)), false) => Found::WithResult,
-                (_, true) => Found::Running,
-                (_, false) => Found::Dead,
+            // Life first: the result is the last thing that an executor writes.
+            let found = match (dir.executor_alive(), dir.result()) {
+                (true, _) => Found::Running,
+                (false, Ok(Some(_))) => Found::WithResult,
+                (false, _) => Found::Dead,
             };
             tracing::info!(execution = %assignment.execution_id, ?found, "takes an execution over");
             self.core.adopt(&assignment, found);
@@ -499,9 +500,9 @@ impl Driver {
         let (ended, watching) = watch::channel(found == Found::WithResult);
         match Delivery::new(self.client.clone(), dir.clone()) {
             Ok(delivery) => {
-                let id = id.clone();
+                let (id, fresh) = (id.clone(), child.is_some());
                 self.aside(async move {
-                    delivery.run(watching).await;
+                    delivery.run(fresh, watching).await;
                     Event::Delivered(id)
                 });
             }
@@ -633,12 +634,12 @@ fn spawn_executor(dir: &ExecutionDir) -> anyhow::Result<tokio::process::Child> {
     Ok(child)
 }
 
-/// Returns when the executor is gone.
+/// Returns when the executor is gone, and none can come any more.
 async fn await_executor(dir: &ExecutionDir, child: Option<tokio::process::Child>) {
     if let Some(mut child) = child {
         let _ = child.wait().await;
     }
-    while dir.executor_alive() {
+    while dir.executor_alive() || !dir.close() {
         tokio::time::sleep(WATCH).await;
     }
 }

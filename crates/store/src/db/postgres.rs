@@ -7,10 +7,13 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
 use super::{Row, Tx, Value};
+use crate::crypto::random;
 use crate::error::is_serialization;
 use crate::{Result, StoreError};
 
-const ATTEMPTS: u32 = 12;
+const ATTEMPTS: u32 = 24;
+/// Longest pause between two tries.
+const PAUSE_MS: u64 = 64;
 /// A unique key that a concurrent transaction took is seen by the next try; one that was there before fails that one too.
 const UNIQUE_ATTEMPTS: u32 = 3;
 
@@ -66,7 +69,7 @@ impl Postgres {
             match self.attempt(&f, false).await {
                 Err(Failure { error, again }) if attempt < again => {
                     tracing::debug!(attempt, %error, "transaction is tried again");
-                    tokio::time::sleep(std::time::Duration::from_millis(u64::from(attempt * attempt))).await;
+                    tokio::time::sleep(pause(attempt)).await;
                 }
                 Err(failure) => return Err(failure.error),
                 Ok(value) => return Ok(value),
@@ -108,6 +111,12 @@ impl Postgres {
             }
         }
     }
+}
+
+/// Longer with every try, and random, so that transactions in each other's way get out of step.
+fn pause(attempt: u32) -> std::time::Duration {
+    let most_us = (1_000u64 << attempt.min(10)).min(PAUSE_MS * 1_000);
+    std::time::Duration::from_micros(u64::from_be_bytes(random()) % most_us)
 }
 
 /// How often a transaction may be run when this error ends it; 0 where another run would not help.

@@ -20,7 +20,7 @@ const JOURNEYS: &[(JobType, &str)] = &[
     (JobType::ActionsWorkflow, "claim=available forget=queued claim=available start=in-progress finish=finished"),
     (JobType::ActionsWorkflow, "claim=available dead=queued claim=available"),
     (JobType::ActionsWorkflow, "claim=available silence=queued start=!LeaseLost claim=available old-start=!LeaseLost"),
-    (JobType::ActionsWorkflow, "claim=available join=queued old-start=!LeaseLost claim=available start=in-progress"),
+    (JobType::ActionsWorkflow, "claim=available join=queued old-start=!Fenced claim=available start=in-progress"),
     // One that was started and vanished is unknown; it is never tried again by itself.
     (JobType::ActionsWorkflow, "claim=available start=in-progress forget=unknown claim=!nothing settle=finished"),
     (JobType::ActionsWorkflow, "claim=available start=in-progress dead=unknown claim=!nothing finish=finished"),

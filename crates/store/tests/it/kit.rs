@@ -1,6 +1,7 @@
 //! A store with an org, an install and a runner that has joined; and the moves that the tests make with them.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
@@ -18,11 +19,11 @@ pub(crate) use testkit::{Backend, FakeClock, Place};
 
 pub(crate) const LEASE_S: u64 = constants::LEASE_S;
 pub(crate) const M1: &str = "m1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-pub(crate) const M2: &str = "m2:////////////////////////////////////////////";
+pub(crate) const M2: &str = "m2://////////////////////////////////////////8=";
 pub(crate) const TOKEN: &str = "fat_thefirst8and44moreofthetokenthatnobodymaysee0000";
 
 pub(crate) struct World {
-    pub(crate) place: Place,
+    pub(crate) place: Arc<Place>,
     pub(crate) store: Store,
     pub(crate) clock: FakeClock,
     pub(crate) account: AccountId,
@@ -50,7 +51,7 @@ where
     Fut: Future<Output = Result<()>>,
 {
     let test = &test;
-    testkit::on_both(|place| async move { Box::pin(test(World::new(place).await?)).await });
+    testkit::on_both(|place| run(place, test));
 }
 
 /// Runs a test in a fresh world on one database.
@@ -60,7 +61,17 @@ where
     Fut: Future<Output = Result<()>>,
 {
     let test = &test;
-    testkit::on(backend, |place| async move { Box::pin(test(World::new(place).await?)).await });
+    testkit::on(backend, |place| run(place, test));
+}
+
+async fn run<F, Fut>(place: Place, test: F) -> Result<()>
+where
+    F: Fn(World) -> Fut,
+    Fut: Future<Output = Result<()>>,
+{
+    // A test takes along only the fields of its world that it uses: the place stays until it is over.
+    let place = Arc::new(place);
+    Box::pin(test(World::new(Arc::clone(&place)).await?)).await
 }
 
 pub(crate) async fn open(place: &Place) -> Result<Store, StoreError> {
@@ -101,7 +112,7 @@ pub(crate) fn variant(error: &StoreError) -> String {
 }
 
 impl World {
-    async fn new(place: Place) -> Result<Self> {
+    async fn new(place: Arc<Place>) -> Result<Self> {
         let store = open(&place).await?;
         let clock = FakeClock::default();
         let now = clock.now();

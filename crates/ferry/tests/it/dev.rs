@@ -1,0 +1,176 @@
+//! `ferry dev`: one command, the whole system.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use testkit::system::{SOON, end_all, is_running, processes_of, run, runner_binary, send, shown, temporary, until};
+
+use crate::seconds;
+
+fn ferry() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_ferry"))
+}
+
+/// A `ferry dev` of a test; whatever is left of it is killed in the end.
+struct Dev {
+    dir: PathBuf,
+    child: std::process::Child,
+}
+
+impl Dev {
+    fn start(dir: &Path, arguments: &[&str]) -> Self {
+        let runner = runner_binary(&ferry());
+        assert!(runner.exists(), "{} is missing: `cargo build -p runner` makes it", runner.display());
+        fs_err::create_dir_all(dir.join("witness")).unwrap();
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("dev.log")).unwrap();
+        let child = Command::new(ferry())
+            .arg("dev")
+            .arg("--data-dir")
+            .arg(dir.join("data"))
+            .arg("--allow-path")
+            .arg(dir.join("witness"))
+            .args(arguments)
+            .env("HOME", dir)
+            .env("XDG_CONFIG_HOME", dir)
+            .env_remove("FERRY_URL")
+            .env_remove("FERRY_TOKEN")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Self { dir: dir.to_owned(), child }
+    }
+
+    fn log(&self) -> String {
+        fs_err::read_to_string(self.dir.join("dev.log")).unwrap_or_default()
+    }
+
+    fn file(&self) -> Result<Value, String> {
+        let text = fs_err::read(self.dir.join("data/dev.json")).map_err(|e| e.to_string())?;
+        serde_json::from_slice(&text).map_err(|e| e.to_string())
+    }
+
+    async fn up(&mut self) -> Value {
+        until("`ferry dev` is up", SOON, async || {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "it ended: {}", self.log());
+            if self.log().contains("Ferry is up") { self.file() } else { Err(self.log()) }
+        })
+        .await
+    }
+
+    async fn stop(&mut self) -> std::process::ExitStatus {
+        send(self.child.id() as i32, Signal::TERM);
+        until("it ends", SOON, async || self.child.try_wait().unwrap().ok_or_else(|| self.log())).await
+    }
+
+    /// `ferry` with the context that dev has written.
+    async fn ferry(&self, words: &[&str]) -> std::process::Output {
+        let mut command = Command::new(ferry());
+        command.args(words).env("HOME", &self.dir).env("XDG_CONFIG_HOME", &self.dir);
+        for name in ["FERRY_URL", "FERRY_TOKEN", "FERRY_ORG", "FERRY_CONTEXT"] {
+            command.env_remove(name);
+        }
+        run(command).await
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        end_all(&self.dir, std::time::Duration::ZERO, &Default::default());
+    }
+}
+
+fn pid(file: &Value, key: &str) -> i32 {
+    file[key].as_i64().filter(|pid| *pid > 0).unwrap_or_else(|| panic!("no {key} in {file}")) as i32
+}
+
+async fn comes_up_restarts_and_stops(dir: &Path, arguments: &[&str]) {
+    let mut dev = Dev::start(dir, arguments);
+    let file = dev.up().await;
+    for key in ["control_url", "runner_url", "token", "org_id", "install_id"] {
+        assert!(file[key].as_str().is_some_and(|v| !v.is_empty()), "{key} in {file}");
+    }
+    for key in ["server", "build_runner", "install_runner"] {
+        assert!(is_running(pid(&file, key)), "{key} in {file}");
+    }
+    // The next command just works.
+    let output = dev.ferry(&["actions", "run", "-i", "local", "-c", "echo from dev"]).await;
+    assert!(output.status.success() && shown(&output).contains("from dev"), "{}", shown(&output));
+
+    // Each process that dies is back soon, again and again, under a new number; a script goes on meanwhile.
+    let witness = dir.join("witness/script");
+    let line = format!("echo begin >> {0}; while [ ! -e {0}.go ]; do sleep 0.05; done; echo end >> {0}", witness.display());
+    let output = dev.ferry(&["actions", "run", "-i", "local", "-d", "-c", &line]).await;
+    assert!(output.status.success(), "{}", shown(&output));
+    let job = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    until("the script runs", SOON, async || fs_err::read(&witness).map_err(|e| e.to_string())).await;
+    for key in ["install_runner", "install_runner", "install_runner", "build_runner", "server"] {
+        let before = pid(&dev.file().unwrap(), key);
+        let killed = Instant::now();
+        send(before, Signal::KILL);
+        let after = until(&format!("a new {key}"), SOON, async || {
+            let file = dev.file()?;
+            let now = pid(&file, key);
+            if now != before && is_running(now) { Ok(now) } else { Err(file.to_string()) }
+        })
+        .await;
+        assert!(killed.elapsed() < seconds(1) / 2, "{key} {after} was back after {:?}", killed.elapsed());
+    }
+    fs_err::write(witness.with_extension("go"), "").unwrap();
+    let output = dev.ferry(&["jobs", "wait", &job]).await;
+    assert!(output.status.success(), "{}", shown(&output));
+    assert_eq!(fs_err::read_to_string(&witness).unwrap(), "begin\nend\n");
+
+    assert!(dev.stop().await.success());
+    assert!(!dir.join("data/dev.json").exists());
+    let left: Vec<_> = processes_of(dir);
+    assert!(left.is_empty(), "left running: {left:?}");
+
+    // A second start finds everything as it was.
+    let mut dev = Dev::start(dir, arguments);
+    let again = dev.up().await;
+    for key in ["token", "org_id", "install_id"] {
+        assert_eq!(again[key], file[key], "{key}");
+    }
+    let output = dev.ferry(&["jobs", "get", &job, "--json"]).await;
+    assert!(shown(&output).contains("finished"), "{}", shown(&output));
+    let output = dev.ferry(&["actions", "run", "-i", "local", "-c", "echo again"]).await;
+    assert!(output.status.success() && shown(&output).contains("again"), "{}", shown(&output));
+    assert!(dev.stop().await.success());
+    assert!(processes_of(dir).is_empty());
+}
+
+#[tokio::test]
+async fn dev_comes_up_restarts_what_dies_and_stops_cleanly() {
+    let dir = temporary();
+    comes_up_restarts_and_stops(dir.path(), &[]).await;
+}
+
+#[tokio::test]
+async fn dev_works_on_postgresql() {
+    let dir = temporary();
+    let url = testkit::database();
+    comes_up_restarts_and_stops(dir.path(), &["--database", &url]).await;
+}
+
+#[tokio::test]
+async fn two_devs_in_one_directory_are_one_too_many() {
+    let dir = temporary();
+    let mut dev = Dev::start(dir.path(), &["--no-context"]);
+    dev.up().await;
+    let mut command = Command::new(ferry());
+    command.args(["dev", "--no-context", "--data-dir"]).arg(dir.path().join("data")).env("HOME", dir.path());
+    let output = run(command).await;
+    assert!(!output.status.success() && shown(&output).contains("another `ferry dev`"), "{}", shown(&output));
+    assert!(dev.stop().await.success());
+}
