@@ -60,6 +60,10 @@ wire! {
     pub struct PollRequest {
         /// Fresh for every poll; comes back in the grants. The same as the nonce header.
         pub nonce: String,
+        /// Which process of the runner this is, counted in its state directory, and which of its polls: an older poll that
+        /// arrives late, or still lies on another replica, must not speak for the runner any more.
+        pub process: u64,
+        pub seq: u64,
         /// How many more jobs of each group it can take.
         #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, u32>))]
         pub free: BTreeMap<JobGroup, u32>,

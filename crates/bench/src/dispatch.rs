@@ -69,9 +69,13 @@ pub(crate) async fn dispatch_ms(system: &System, parked: usize, jobs: usize) -> 
 /// Polls, and finishes at once whatever comes.
 async fn park(client: SessionClient, settings_version: u64, send: mpsc::Sender<Received>) {
     let mut held: Vec<Held> = Vec::new();
+    let mut seq = 0;
     loop {
+        seq += 1;
         let request = PollRequest {
             nonce: random_hex::<16>(),
+            process: 1,
+            seq,
             free: BTreeMap::from([(JobGroup::Operations, 1)]),
             held: std::mem::take(&mut held),
             cancels_known: Vec::new(),

@@ -35,6 +35,7 @@ impl Default for Pace {
 }
 
 const BATCH: u64 = 256;
+const HEALTH_CHECKS_KEPT_S: i64 = 3600;
 const IDEMPOTENCY_DAYS: i64 = 7;
 
 impl Conductor {
@@ -96,6 +97,8 @@ impl Conductor {
 
     pub async fn reconcile_cleanup(&self) -> Result<()> {
         self.store.forget_old_idempotency(self.now().plus_s(-IDEMPOTENCY_DAYS * 86_400)).await?;
+        let old = self.now().plus_s(-HEALTH_CHECKS_KEPT_S);
+        while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}
         Ok(())
     }
 }

@@ -95,7 +95,10 @@ fn describe(path: &str, method: &str, operation: &Value) -> String {
         let _ = write!(rows, "<tr><td>{}<td class=r>answer<td>{text}{name}", escape(status));
     }
     let summary = operation["summary"].as_str().or(operation["description"].as_str()).unwrap_or_default();
-    let role = operation["security"][0]["token"][0].as_str().map(|r| format!(" <span class=r>needs {r}</span>"));
+    let role = operation["security"][0]["token"][0].as_str().map(|r| match r {
+        "any" => " <span class=r>needs a token</span>".to_owned(),
+        role => format!(" <span class=r>needs {role}</span>"),
+    });
     format!(
         "<details><summary><b class=m>{}</b><code>{}</code> {}{}</summary><table>{rows}</table></details>",
         escape(&method.to_uppercase()),

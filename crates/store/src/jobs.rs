@@ -202,6 +202,8 @@ pub(crate) async fn move_job(
 pub struct PollInput {
     pub runner_id: RunnerId,
     pub generation: u64,
+    /// The runner's process and poll; an older poll than the latest is refused.
+    pub order: (u64, u64),
     pub free: BTreeMap<JobGroup, u32>,
     /// Execution, epoch, and whether its executor is dead.
     pub held: Vec<(ExecutionId, u64, bool)>,
@@ -512,6 +514,38 @@ impl Store {
         self.open_sealed(&assigned.job.org_id, &spec_place(&assigned.job.id), &assigned.spec).await
     }
 
+    /// Deletes health checks that ended before then, with their logs: the last one of each runner is kept with the runner.
+    pub async fn prune_health_checks(&self, before: Timestamp, limit: u64) -> Result<usize> {
+        let old: Vec<JobId> = self
+            .main()
+            .read(move |tx| {
+                Box::pin(async move {
+                    let sql = "SELECT id FROM jobs WHERE type = 'health-check' AND finished_at < $1 LIMIT $2";
+                    tx.query(sql, params![before, limit]).await?.iter().map(|row| row.get(0)).collect()
+                })
+            })
+            .await?;
+        for job in &old {
+            for execution in self.executions_of(job).await? {
+                self.delete_log(&execution.id).await?;
+            }
+        }
+        let jobs = old.clone();
+        self.main()
+            .write(move |tx| {
+                let jobs = jobs.clone();
+                Box::pin(async move {
+                    for job in &jobs {
+                        tx.exec("DELETE FROM executions WHERE job_id = $1", params![job]).await?;
+                        tx.exec("DELETE FROM jobs WHERE id = $1", params![job]).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        Ok(old.len())
+    }
+
     pub async fn forget_old_idempotency(&self, before: Timestamp) -> Result<u64> {
         self.main()
             .write(move |tx| {
@@ -576,6 +610,7 @@ async fn poll_in(tx: &mut Tx<'_>, input: &PollInput) -> Result<PollOutput> {
     if runner.generation != input.generation || runner.revoked_at.is_some() {
         return Err(StoreError::Fenced);
     }
+    take_turn(tx, input).await?;
     let mut output = PollOutput {
         org_id: runner.org_id.clone(),
         claimed: Vec::new(),
@@ -590,6 +625,26 @@ async fn poll_in(tx: &mut Tx<'_>, input: &PollInput) -> Result<PollOutput> {
         claim(tx, input, &mut output).await?;
     }
     Ok(output)
+}
+
+/// Only the latest poll of a runner speaks for it: one that was overtaken has an old list, and would give jobs up that run.
+async fn take_turn(tx: &mut Tx<'_>, input: &PollInput) -> Result<()> {
+    let row = tx
+        .get("SELECT poll_process, poll_seq FROM runners WHERE id = $1", params![&input.runner_id])
+        .await?
+        .ok_or(StoreError::NotFound("runner"))?;
+    let latest = (row.get::<u64>(0)?, row.get::<u64>(1)?);
+    if input.order < latest {
+        return Err(StoreError::Conflict("a newer poll of this runner took its place".into()));
+    }
+    if input.order > latest {
+        tx.exec(
+            "UPDATE runners SET poll_process = $2, poll_seq = $3 WHERE id = $1",
+            params![&input.runner_id, input.order.0, input.order.1],
+        )
+        .await?;
+    }
+    Ok(())
 }
 
 /// Compares what the runner holds with what we think it holds.

@@ -243,6 +243,38 @@ impl Store {
             .await
     }
 
+    /// Deletes an execution's log: what is hot, the segments, and their blobs. Blobs go first, so that a crash leaves rows
+    /// that lead to them.
+    pub(crate) async fn delete_log(&self, execution: &ExecutionId) -> Result<()> {
+        let id = execution.clone();
+        let keys: Vec<String> = self
+            .logs_db()
+            .read(move |tx| {
+                let id = id.clone();
+                Box::pin(async move {
+                    let rows =
+                        tx.query("SELECT blob_key FROM log_segments WHERE execution_id = $1", params![&id]).await?;
+                    rows.iter().map(|row| row.get(0)).collect()
+                })
+            })
+            .await?;
+        for key in keys {
+            self.blobs().delete(&key).await?;
+        }
+        let id = execution.clone();
+        self.logs_db()
+            .write(move |tx| {
+                let id = id.clone();
+                Box::pin(async move {
+                    tx.exec("DELETE FROM log_segments WHERE execution_id = $1", params![&id]).await?;
+                    tx.exec("DELETE FROM log_chunks WHERE execution_id = $1", params![&id]).await?;
+                    tx.exec("DELETE FROM log_heads WHERE execution_id = $1", params![&id]).await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
     /// Notes that an archive lies in the blob store.
     pub async fn add_archive(&self, org: &OrgId, digest: &model::Digest, size: u64, now: Timestamp) -> Result<()> {
         let (org, digest) = (org.clone(), digest.clone());

@@ -229,7 +229,7 @@ impl Store {
                     )
                     .await?;
                     tx.exec(
-                        "UPDATE runners SET generation = $2, seen_at = $3, closed_at = NULL, updated_at = $3 WHERE id = $1",
+                        "UPDATE runners SET generation = $2, poll_process = 0, poll_seq = 0, seen_at = $3, closed_at = NULL, updated_at = $3 WHERE id = $1",
                         params![&runner_id, generation, now],
                     )
                     .await?;

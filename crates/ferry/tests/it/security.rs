@@ -37,6 +37,8 @@ fn refused_as(outcome: Result<impl std::fmt::Debug, CallError>, code: ErrorCode)
 
 fn poll() -> PollRequest {
     PollRequest {
+        process: 0,
+        seq: 0,
         nonce: "0123456789abcdef".into(),
         free: Default::default(),
         held: vec![],

@@ -145,6 +145,8 @@ pub struct Core {
     /// Whether the held poll offered free slots.
     offered: bool,
     random: u64,
+    process: u64,
+    polls: u64,
 }
 
 /// After the drain and the grace, how long results may take to arrive.
@@ -152,8 +154,8 @@ const LAST_WORDS_MS: u64 = 15_000;
 const START_RETRY_MS: u64 = 500;
 
 impl Core {
-    /// `seed` makes the jitter; executions come from `adopt`.
-    pub fn new(timing: Timing, settings: RunnerSettings, report: RunnerReport, seed: u64) -> Self {
+    /// `process` counts the processes that had this session; `seed` makes the jitter; executions come from `adopt`.
+    pub fn new(timing: Timing, settings: RunnerSettings, report: RunnerReport, process: u64, seed: u64) -> Self {
         Self {
             timing,
             settings,
@@ -169,6 +171,8 @@ impl Core {
             exited: false,
             offered: false,
             random: seed | 1,
+            process,
+            polls: 0,
         }
     }
 
@@ -396,6 +400,7 @@ impl Core {
     }
 
     fn poll_request(&mut self) -> PollRequest {
+        self.polls += 1;
         let free = self.free();
         self.offered = !free.is_empty();
         let report = RunnerReport {
@@ -408,6 +413,8 @@ impl Core {
         let known = self.executions.iter().filter(|(_, e)| e.cancelled).map(|(id, _)| id.clone()).collect();
         PollRequest {
             nonce: String::new(),
+            process: self.process,
+            seq: self.polls,
             free,
             held: self.held(|_| true),
             cancels_known: known,
@@ -556,7 +563,7 @@ mod tests {
     fn core() -> Core {
         let timing = Timing { hold_s: 25, lease_s: 30, renew_s: 10, offline_s: 900 };
         let report = RunnerReport { disk_free_bytes: u64::MAX, ..RunnerReport::default() };
-        Core::new(timing, RunnerSettings::defaults(RunnerKind::Install), report, 7)
+        Core::new(timing, RunnerSettings::defaults(RunnerKind::Install), report, 1, 7)
     }
 
     fn assignment(n: u128) -> Assignment {

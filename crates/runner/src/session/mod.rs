@@ -140,6 +140,7 @@ async fn join(
         allow_paths: options.allow_paths.clone(),
         ca_file: options.ca_file.clone(),
         joined_at: now(),
+        process: 0,
         pid: 0,
         process_started_at: None,
         answered_at: None,
@@ -202,6 +203,7 @@ struct Driver {
 impl Driver {
     fn new(options: Options, state: StateDir, mut session: SessionFile, client: SessionClient) -> anyhow::Result<Self> {
         session.pid = std::process::id();
+        session.process += 1;
         session.process_started_at = Some(now());
         let mut trusted = TrustedKeys::new(session.trust.clone());
         trusted.learn(&session.keys);
@@ -213,7 +215,7 @@ impl Driver {
             ..RunnerReport::default()
         };
         let seed = u64::from_str_radix(&random_hex::<8>(), 16).unwrap_or(1);
-        let core = Core::new(session.timing.clone(), session.settings.clone(), report, seed);
+        let core = Core::new(session.timing.clone(), session.settings.clone(), report, session.process, seed);
         let (events, inbox) = mpsc::channel(EVENTS);
         let mut driver = Self {
             options,
@@ -232,7 +234,9 @@ impl Driver {
             exit: None,
         };
         driver.adopt()?;
-        driver.write_session();
+        // Before the first poll: it carries this process's number.
+        driver.describe();
+        driver.state.write_session(&driver.session)?;
         Ok(driver)
     }
 
@@ -580,6 +584,14 @@ impl Driver {
     }
 
     fn write_session(&mut self) {
+        self.describe();
+        if let Err(error) = self.state.write_session(&self.session) {
+            tracing::error!(%error, "session.json can't be written");
+        }
+    }
+
+    /// Notes what each group works on.
+    fn describe(&mut self) {
         let busy = self.core.busy();
         let age_s = self.session.answered_at.map(|t| now().since(t).as_secs());
         let groups = self.core.settings().groups.iter().map(|(group, slots)| {
@@ -587,9 +599,6 @@ impl Driver {
             (group.to_string(), serde_json::json!({ "slots": slots, "busy": busy, "age_s": age_s }))
         });
         self.session.groups = serde_json::Value::Object(groups.collect());
-        if let Err(error) = self.state.write_session(&self.session) {
-            tracing::error!(%error, "session.json can't be written");
-        }
     }
 }
 

@@ -43,6 +43,9 @@ pub struct SessionFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
     pub joined_at: Timestamp,
+    /// Raised by every process that takes the session up: what it says counts more than what an earlier one said.
+    #[serde(default)]
+    pub process: u64,
     #[serde(default)]
     pub pid: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -52,6 +52,7 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
         let input = PollInput {
             runner_id: runner.clone(),
             generation,
+            order: (wanted.process, wanted.seq),
             free: wanted.free.clone(),
             held: wanted.held.iter().map(|h| (h.execution_id.clone(), h.epoch, h.dead)).collect(),
             lease_s: state.conductor.timing.lease_s,

@@ -107,6 +107,8 @@ CREATE TABLE runners (
     kind TEXT NOT NULL CHECK (kind IN ('build', 'install')),
     install_id TEXT,
     generation INTEGER NOT NULL,
+    poll_process INTEGER NOT NULL DEFAULT 0,
+    poll_seq INTEGER NOT NULL DEFAULT 0,
     draining INTEGER NOT NULL,
     revoked_at INTEGER,
     settings TEXT NOT NULL,
@@ -182,6 +184,7 @@ CREATE INDEX jobs_queue ON jobs (runner_id, grp, priority DESC, created_at, id) 
 CREATE INDEX jobs_queue_target ON jobs (runner_id, target) WHERE state = 'queued' AND target IS NOT NULL;
 CREATE INDEX jobs_queue_until ON jobs (queue_until) WHERE state = 'queued';
 CREATE INDEX jobs_live ON jobs (runner_id) WHERE state IN ('available', 'in-progress', 'unknown');
+CREATE INDEX jobs_old_checks ON jobs (finished_at) WHERE type = 'health-check';
 CREATE INDEX jobs_org ON jobs (org_id, id);
 CREATE INDEX jobs_runner ON jobs (runner_id, id);
 CREATE INDEX jobs_install ON jobs (install_id, id);

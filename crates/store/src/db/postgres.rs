@@ -13,7 +13,7 @@ use crate::{Result, StoreError};
 
 const ATTEMPTS: u32 = 24;
 /// Longest pause between two tries.
-const PAUSE_MS: u64 = 64;
+const PAUSE_MS: u64 = 20;
 /// A unique key that a concurrent transaction took is seen by the next try; one that was there before fails that one too.
 const UNIQUE_ATTEMPTS: u32 = 3;
 

@@ -191,6 +191,7 @@ impl World {
         let input = PollInput {
             runner_id: self.runner.clone(),
             generation: self.generation,
+            order: (0, 0),
             free: free.iter().copied().collect(),
             held: held.iter().map(|(c, dead)| (c.id.clone(), c.epoch, *dead)).collect(),
             lease_s: LEASE_S,
