@@ -2,5 +2,5 @@
 # Measures the shipped binaries; prints a table and writes target/bench.json.
 source "$(dirname "$0")/lib.sh"
 scripts/dist.sh
-cargo build --release -p bench
-exec target/release/bench dist target/bench.json
+cargo build --profile dist -p bench -p ferry
+exec target/dist/bench dist target/bench.json

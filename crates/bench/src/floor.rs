@@ -1,6 +1,5 @@
 //! The floors: the least that the same work could cost on this machine, at this moment.
 
-use std::path::Path;
 use std::time::Instant;
 
 use axum::Router;
@@ -43,16 +42,4 @@ pub(crate) fn commit_ms() -> anyhow::Result<f64> {
         times.push(at.elapsed().as_secs_f64() * 1000.0);
     }
     Ok(percentile(&mut times, 0.5))
-}
-
-/// The memory of the runner's binary when all it does is start: what the program itself takes.
-pub(crate) async fn client_rss_mib(runner: &Path) -> anyhow::Result<f64> {
-    let output = tokio::process::Command::new("/bin/sh")
-        .arg("-c")
-        .arg("\"$0\" version >/dev/null & pid=$!; peak=0; while [ -r /proc/$pid/status ]; do rss=$(sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$pid/status 2>/dev/null); [ \"${rss:-0}\" -gt \"$peak\" ] && peak=$rss; kill -0 $pid 2>/dev/null || break; done; echo $peak")
-        .arg(runner)
-        .output()
-        .await?;
-    let kib: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0.0);
-    Ok(kib / 1024.0)
 }

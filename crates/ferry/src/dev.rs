@@ -116,8 +116,12 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     (file.build_runner, file.install_runner) = (build.pid(), local.pid());
     write_file(&dir, &file)?;
     if !args.no_context {
-        let context =
-            cli::Context { url: file.control_url.clone(), token: Some(token), org: Some(file.org_id.clone()), ..Default::default() };
+        let context = cli::Context {
+            url: file.control_url.clone(),
+            token: Some(token),
+            org: Some(file.org_id.clone()),
+            ..Default::default()
+        };
         cli::save_context("dev", context, true).map_err(|e| anyhow::anyhow!("{e}"))?;
     }
     wait_for_runners(&client, &[org.build_runner_id.as_str(), install.runner_id.as_str()]).await?;
@@ -187,7 +191,8 @@ fn write_file(dir: &Path, file: &DevFile) -> anyhow::Result<()> {
 /// Its own process group: an interrupt from the terminal reaches us, and we end the children in order.
 fn quiet(program: &Path, log: &Path) -> Command {
     let mut command = Command::new(program);
-    let open = || std::fs::OpenOptions::new().create(true).append(true).open(log).map_or_else(|_| Stdio::null(), Stdio::from);
+    let open =
+        || std::fs::OpenOptions::new().create(true).append(true).open(log).map_or_else(|_| Stdio::null(), Stdio::from);
     command.stdin(Stdio::null()).stdout(open()).stderr(open()).process_group(0);
     command
 }
@@ -243,7 +248,11 @@ async fn wait_for_server(dir: &Path, server: &mut Kept) -> anyhow::Result<(Strin
             bail!("the server ended ({status}):\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
         }
         if Instant::now() > until {
-            bail!("the server did not come up within {} s; see {}", PATIENCE.as_secs(), dir.join("server.log").display());
+            bail!(
+                "the server did not come up within {} s; see {}",
+                PATIENCE.as_secs(),
+                dir.join("server.log").display()
+            );
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -292,7 +301,8 @@ async fn start_runner(
     let mut join = Vec::new();
     if !state_dir.join("session.json").exists() {
         let command = client.create_join_command(runner).await?;
-        join = vec![("FERRY_RUNNER_JOIN", command.credential), ("FERRY_RUNNER_TRUST_KEY", command.trust_keys.join(","))];
+        join =
+            vec![("FERRY_RUNNER_JOIN", command.credential), ("FERRY_RUNNER_TRUST_KEY", command.trust_keys.join(","))];
     }
     let allowed: Vec<String> = args.allow_paths.iter().map(|p| p.display().to_string()).collect();
     let (log, url) = (dir.join(format!("{kind}-runner.log")), url.to_owned());

@@ -2,7 +2,6 @@
 //!
 //! A report holds no secret: it says which file has a problem, never what is in it.
 
-use std::error::Error as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 

@@ -59,13 +59,14 @@ pub fn text(e: &Value) -> String {
         let r = &e["runner"];
         row("runner", format!("{} ({} runner {})", plain(&r["name"]), plain(&r["kind"]), plain(&r["id"])));
         row("session", format!("generation {}, joined {}", r["generation"], plain(&r["joined_at"])));
-        row("process", e["running_pid"].as_i64().map_or("not running".into(), |p| format!("running, pid {p}")));
+        row("process", e["running_pid"].as_i64().map_or_else(|| "not running".into(), |p| format!("running, pid {p}")));
     }
     row(
         "switched",
-        e["disabled_since"].as_str().map_or("on (`ferry-runner disable` switches it off)".into(), |since| {
-            format!("OFF since {since}: takes no jobs (`ferry-runner enable` switches it on)")
-        }),
+        e["disabled_since"].as_str().map_or_else(
+            || "on (`ferry-runner disable` switches it off)".into(),
+            |since| format!("OFF since {since}: takes no jobs (`ferry-runner enable` switches it on)"),
+        ),
     );
     if e["joined"] == true {
         for key in e["trusted_keys"].as_array().into_iter().flatten() {
@@ -95,7 +96,8 @@ pub fn text(e: &Value) -> String {
         row("ran last", if last.is_empty() { "nothing yet".into() } else { format!("{} executions:", last.len()) });
         for line in last {
             let name = line["name"].as_str().map(|n| format!(" `{n}`")).unwrap_or_default();
-            let text = format!("{} {}{name} {}", plain(&line["time"]), plain(&line["job_type"]), plain(&line["outcome"]));
+            let text =
+                format!("{} {}{name} {}", plain(&line["time"]), plain(&line["job_type"]), plain(&line["outcome"]));
             row("", text);
         }
     }

@@ -241,13 +241,18 @@ fn describe(look: &Look) -> anyhow::Result<ExitCode> {
 
 fn switch(look: &Look, on: bool) -> anyhow::Result<ExitCode> {
     let state = StateDir::new(&absolute(&look.place.state_dir)?);
-    if on { state.enable()? } else { state.disable(session::now())? }
+    if on {
+        state.enable()?
+    } else {
+        state.disable(session::now())?
+    }
     // A running process looks at once; without this it would within two seconds.
     let pid = state.holder();
     if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
         rustix::process::kill_process(pid, rustix::process::Signal::USR1)?;
     }
-    let running = if pid.is_some() { "the running process is told" } else { "no process runs; it counts from the next start" };
+    let running =
+        if pid.is_some() { "the running process is told" } else { "no process runs; it counts from the next start" };
     match on {
         true => println!("enabled: jobs are taken again ({running})"),
         false => println!("disabled: no jobs are taken, running ones are interrupted ({running})"),

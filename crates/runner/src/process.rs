@@ -373,7 +373,7 @@ fn processes() -> impl Iterator<Item = Seen> {
 }
 
 fn has_mark(pid: i32, mark: &[u8]) -> bool {
-    let environ = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).unwrap_or_default();
+    let environ = fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).unwrap_or_default();
     environ.split(|b| *b == 0).any(|variable| variable == mark)
 }
 

@@ -90,7 +90,8 @@ fn role(text: &str) -> Result<Role> {
     Role::parse(text).ok_or_else(|| StoreError::corrupt("role"))
 }
 
-const ORG_COLUMNS: &str = "SELECT id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at FROM orgs";
+const ORG_COLUMNS: &str =
+    "SELECT id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at FROM orgs";
 
 fn org_from(row: &Row) -> Result<Org> {
     Ok(Org {

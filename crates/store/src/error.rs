@@ -55,8 +55,10 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as C;
         let code = error.sqlite_error_code();
-        let transient =
-            matches!(code, Some(C::DatabaseBusy | C::DatabaseLocked | C::DiskFull | C::SystemIoFailure | C::OutOfMemory));
+        let transient = matches!(
+            code,
+            Some(C::DatabaseBusy | C::DatabaseLocked | C::DiskFull | C::SystemIoFailure | C::OutOfMemory)
+        );
         Self::Db { message: error.to_string(), transient }
     }
 }

@@ -3,7 +3,7 @@
 use model::{OrgId, Timestamp};
 use serde_json::Value as Json;
 
-use crate::db::{Row, Sql, Tx, params};
+use crate::db::{Db, Row, Sql, Tx, params};
 use crate::{Result, Store, StoreError};
 
 #[derive(Debug, Clone)]
@@ -46,13 +46,32 @@ const INSERT: Sql = Sql {
 
 const AFTER: Sql = Sql {
     sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > ($2, $3) ORDER BY xid, id LIMIT $4",
-    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > ($2, $3) AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid, id LIMIT $4",
+    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > (CASE WHEN $2 >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint THEN 0 ELSE $2 END, $3) AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid, id LIMIT $4",
 };
 
 const LAST: Sql = Sql {
     sqlite: "SELECT xid, id FROM events WHERE org_id = $1 ORDER BY xid DESC, id DESC LIMIT 1",
     postgres: "SELECT xid, id FROM events WHERE org_id = $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid DESC, id DESC LIMIT 1",
 };
+
+/// A database that was restored into another cluster counts its transactions anew: what was written before comes first, and
+/// so do the cursors of that time.
+const OLD_CLUSTER: Sql = Sql {
+    sqlite: "SELECT 1 WHERE FALSE",
+    postgres: "SELECT 1 FROM (SELECT xid FROM events ORDER BY id DESC LIMIT 1) e WHERE e.xid >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
+};
+
+pub(crate) async fn adopt(db: &Db) -> Result<()> {
+    db.write(|tx| {
+        Box::pin(async move {
+            if tx.get(OLD_CLUSTER, vec![]).await?.is_some() {
+                tx.exec("UPDATE events SET xid = 0", vec![]).await?;
+            }
+            Ok(())
+        })
+    })
+    .await
+}
 
 /// What an event says, without its place.
 pub(crate) struct Note<'a> {

@@ -1,8 +1,8 @@
 //! Executions: leases with epochs. Every write checks the epoch in the same transaction.
+//!
+//! Rows are written in one order (runner, job, execution), or PostgreSQL would find deadlocks, a second for each.
 
-use model::{
-    ExecutionId, ExecutionResult, JobEvent, JobId, JobState, Outcome, RunnerId, StepResult, Timestamp,
-};
+use model::{ExecutionId, ExecutionResult, JobEvent, JobId, JobState, Outcome, RunnerId, StepResult, Timestamp};
 
 use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
@@ -69,7 +69,8 @@ fn from_row(row: &Row) -> Result<ExecutionRow> {
 
 /// Executions of a runner that are not over.
 pub(crate) async fn live(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<Vec<ExecutionRow>> {
-    let sql = static_sql!(COLUMNS, "WHERE runner_id = $1 AND state IN ('pending', 'in-progress', 'unknown')");
+    let sql =
+        static_sql!(COLUMNS, "WHERE runner_id = $1 AND state IN ('pending', 'in-progress', 'unknown') ORDER BY id");
     tx.query(sql, params![runner]).await?.iter().map(from_row).collect()
 }
 
@@ -121,11 +122,10 @@ pub(crate) async fn hand_back(
     reason: &str,
     now: Timestamp,
 ) -> Result<()> {
-    set_state(tx, &execution.id, "handed-back", reason, now).await?;
     if job.state == JobState::Claimed && job.epoch == execution.epoch {
         move_job(tx, job, JobEvent::HandBack, reason, None, "ferry", now).await?;
     }
-    Ok(())
+    set_state(tx, &execution.id, "handed-back", reason, now).await
 }
 
 /// A started execution that nobody can see any more: unknown, or tried again where that can do no harm.

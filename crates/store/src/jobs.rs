@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::papers::Signed;
 use model::runner::RunnerSettings;
 use model::{
-    AccountId, Digest, ExecutionId, InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId, Outcome,
-    RunnerId, Timestamp, constants,
+    AccountId, Digest, ExecutionId, InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId,
+    Outcome, RunnerId, Timestamp, constants,
 };
 
 use crate::accounts::static_sql;
@@ -374,9 +374,9 @@ impl Store {
                     match job.state {
                         JobState::Queued | JobState::Claimed => {
                             let withdraw = JobEvent::Withdraw(Outcome::Cancelled);
-                            executions::end_current(tx, &job, "cancelled", "cancelled before it started", now).await?;
                             let reason = "cancelled before it started";
                             move_job(tx, &mut job, withdraw, reason, Some("cancelled"), &actor, now).await?;
+                            executions::end_current(tx, &job, "cancelled", reason, now).await?;
                         }
                         JobState::Running | JobState::Unknown if job.cancel_at.is_none() => {
                             tx.exec("UPDATE jobs SET cancel_at = $2, updated_at = $2 WHERE id = $1", params![&id, now])
@@ -429,8 +429,8 @@ impl Store {
                     } else {
                         format!("settled by {actor}: {note}")
                     };
-                    executions::end_current(tx, &job, JobState::from(outcome).as_str(), &reason, now).await?;
                     move_job(tx, &mut job, JobEvent::Settle(outcome), &reason, Some("settled"), &actor, now).await?;
+                    executions::end_current(tx, &job, JobState::from(outcome).as_str(), &reason, now).await?;
                     Ok(job)
                 })
             })
@@ -501,7 +501,8 @@ impl Store {
             .read(move |tx| {
                 let (org, id) = (org.clone(), id.clone());
                 Box::pin(async move {
-                    let sql = "SELECT order_payload, order_key, order_signature FROM jobs WHERE org_id = $1 AND id = $2";
+                    let sql =
+                        "SELECT order_payload, order_key, order_signature FROM jobs WHERE org_id = $1 AND id = $2";
                     let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("job"))?;
                     Ok(Signed { payload: row.get(0)?, key: row.get(1)?, signature: row.get(2)? })
                 })
@@ -654,39 +655,65 @@ async fn compare_lists(
     live: &[ExecutionRow],
     output: &mut PollOutput,
 ) -> Result<()> {
-    let held: BTreeMap<&ExecutionId, (u64, bool)> = input.held.iter().map(|(id, e, dead)| (id, (*e, *dead))).collect();
+    let held: BTreeMap<&ExecutionId, bool> = input.held.iter().map(|(id, _, dead)| (id, *dead)).collect();
     let known: BTreeSet<&ExecutionId> = live.iter().map(|e| &e.id).collect();
     output.lost.extend(held.keys().filter(|id| !known.contains(*id)).map(|id| (*id).clone()));
+    let verdict = |e: &ExecutionRow| Verdict::of(e, held.get(&e.id).copied(), input.generation);
+    if live.iter().any(|e| !matches!(verdict(e), Verdict::Held | Verdict::Out)) {
+        touch_runner(tx, &input.runner_id).await?;
+    }
     for execution in live {
         let mut job = job_by_id(tx, &execution.job_id).await?;
-        let there = held.get(&execution.id).copied();
         let before = job.state;
-        match (execution.state.as_str(), there) {
-            ("pending", None | Some((_, true))) => {
+        match verdict(execution) {
+            Verdict::HandBack => {
                 executions::hand_back(tx, execution, &mut job, "the runner did not keep the claim", input.now).await?;
             }
-            ("in-progress", None) => {
-                let reason = "the runner lost this execution: its state directory is gone or was emptied";
-                executions::vanish(tx, execution, &mut job, reason, true, input.now).await?;
-            }
-            ("in-progress", Some((_, true))) => {
-                let reason = "the executor died without a result";
-                executions::vanish(tx, execution, &mut job, reason, true, input.now).await?;
-            }
-            // Another generation can't know: its executor may live on where the earlier session was.
-            ("unknown", None | Some((_, true))) if execution.generation == input.generation => {
-                executions::release(tx, &job).await?;
-            }
-            (_, Some(_)) | (_, None) => {
-                if job.cancel_at.is_some() && there.is_some() {
-                    output.cancels.push(execution.id.clone());
-                }
-            }
+            Verdict::Vanished(reason) => executions::vanish(tx, execution, &mut job, reason, true, input.now).await?,
+            Verdict::Gone => executions::release(tx, &job).await?,
+            Verdict::Held if job.cancel_at.is_some() => output.cancels.push(execution.id.clone()),
+            Verdict::Held | Verdict::Out => {}
         }
         if job.state != before {
             output.changed.push(job.id);
         }
     }
+    Ok(())
+}
+
+/// What a runner's list says about an execution of ours.
+enum Verdict {
+    Held,
+    /// Not started, and not there: it goes back.
+    HandBack,
+    /// Started, and not there any more.
+    Vanished(&'static str),
+    /// Unknown already, and certainly over.
+    Gone,
+    /// Unknown, of an earlier session. This one can't know: its executor may live on where that one was.
+    Out,
+}
+
+impl Verdict {
+    /// `there`: whether the runner lists it, and if so, whether its executor is dead.
+    fn of(execution: &ExecutionRow, there: Option<bool>, generation: u64) -> Self {
+        match (execution.state.as_str(), there) {
+            (_, Some(false)) => Self::Held,
+            ("pending", None | Some(true)) => Self::HandBack,
+            ("in-progress", Some(true)) => Self::Vanished("the executor died without a result"),
+            ("in-progress", None) => {
+                Self::Vanished("the runner lost this execution: its state directory is gone or was emptied")
+            }
+            (_, None | Some(true)) if execution.generation == generation => Self::Gone,
+            (_, None | Some(true)) => Self::Out,
+        }
+    }
+}
+
+/// Two polls of one runner at a time, or a poll and a join, do not see each other's writes on PostgreSQL; a write to the
+/// same row makes one of them start over. It comes before all others, so that they wait for each other in one order.
+async fn touch_runner(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<()> {
+    tx.exec("UPDATE runners SET generation = generation WHERE id = $1", params![runner]).await?;
     Ok(())
 }
 
@@ -716,9 +743,7 @@ async fn claim(tx: &mut Tx<'_>, input: &PollInput, output: &mut PollOutput) -> R
     if candidates.is_empty() {
         return Ok(());
     }
-    // Two polls of one runner at a time, or a poll and a join, would not see each other's writes on PostgreSQL; a write to
-    // the same row makes one of them start over.
-    tx.exec("UPDATE runners SET generation = generation WHERE id = $1", params![&input.runner_id]).await?;
+    touch_runner(tx, &input.runner_id).await?;
     candidates.sort();
     let mut targets = BTreeSet::new();
     for candidate in candidates {

@@ -117,7 +117,9 @@ impl Store {
         for piece in self.log_pieces(execution, from_seq).await? {
             match piece {
                 LogPiece::Hot { data, .. } => chunks.extend(unpack_batch(&data)?),
-                LogPiece::Segment { blob_key, .. } => chunks.extend(unpack_segment(&self.blobs().get(&blob_key).await?)?),
+                LogPiece::Segment { blob_key, .. } => {
+                    chunks.extend(unpack_segment(&self.blobs().get(&blob_key).await?)?)
+                }
             }
         }
         chunks.retain(|c| c.seq >= from_seq);

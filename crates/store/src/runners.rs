@@ -222,7 +222,6 @@ impl Store {
                         params![&runner_id, now],
                     )
                     .await?;
-                    fence_executions(tx, &runner_id, "a new session of the runner took its place", now).await?;
                     tx.exec(
                         "INSERT INTO sessions (runner_id, generation, org_id, public_key, version, hostname, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
                         params![&runner_id, generation, &runner.org_id, public_key, &version, &hostname, now],
@@ -233,6 +232,7 @@ impl Store {
                         params![&runner_id, generation, now],
                     )
                     .await?;
+                    fence_executions(tx, &runner_id, "a new session of the runner took its place", now).await?;
                     let note = Note {
                         org: &runner.org_id,
                         now,
@@ -290,13 +290,11 @@ impl Store {
         let changed = self
             .main()
             .write(move |tx| {
-                let (org, runner, change, actor) =
-                    (org_id.clone(), runner_id.clone(), change.clone(), actor.clone());
+                let (org, runner, change, actor) = (org_id.clone(), runner_id.clone(), change.clone(), actor.clone());
                 Box::pin(async move {
                     find_runner(tx, &org, runner.as_str()).await?;
                     let (kind, data) = apply_change(tx, &runner, &change, now).await?;
-                    let note =
-                        Note { org: &org, now, kind, subject: ("runner", runner.as_str()), actor: &actor, data };
+                    let note = Note { org: &org, now, kind, subject: ("runner", runner.as_str()), actor: &actor, data };
                     record(tx, note).await?;
                     find_runner(tx, &org, runner.as_str()).await
                 })
@@ -378,8 +376,11 @@ async fn apply_change(
         }
         RunnerChange::Settings(settings) => {
             let text = serde_json::to_string(settings).map_err(StoreError::db)?;
-            tx.exec("UPDATE runners SET settings = $2, updated_at = $3, health_due_at = NULL WHERE id = $1", params![runner, text, now])
-                .await?;
+            tx.exec(
+                "UPDATE runners SET settings = $2, updated_at = $3, health_due_at = NULL WHERE id = $1",
+                params![runner, text, now],
+            )
+            .await?;
             Ok(("runner.settings-changed", serde_json::json!({ "version": settings.version })))
         }
     }

@@ -227,8 +227,7 @@ impl System {
         let mut server = Process::spawn(&mut server_command(&root, &options, database_url.as_deref(), None), &ours);
         let (control_url, runner_url) = addresses(&root, &mut server).await;
         let client_options = ClientOptions { ca_file: options.ca_file.clone(), ..ClientOptions::default() };
-        let client =
-            Client::new(&control_url, Some(TOKEN.into()), None, &client_options).expect("a client");
+        let client = Client::new(&control_url, Some(TOKEN.into()), None, &client_options).expect("a client");
         let org = client.create_org(&CreateOrg { name: "acme".into(), use_sandbox_mode: false }).await.expect("an org");
         let client = client.with_org(Some(org.id.to_string()));
         let install = make_install(&client).await;
@@ -329,7 +328,10 @@ impl System {
         command.env("FERRY_RUNNER_JOIN", &join.credential).env("FERRY_RUNNER_TRUST_KEY", join.trust_keys.join(","));
         change(&mut command);
         let runner = self.spawn_runner(name, &mut command);
-        self.until_runner("the runner is there", SOON, |r| r.status == "active").await;
+        // It counts as there when it has joined; the session is on its disk before it polls.
+        let joined = || runner.state_dir.join("session.json").exists();
+        self.until_runner("the runner is there", SOON, |r| r.status == "active" && r.report.is_some() && joined())
+            .await;
         runner
     }
 
@@ -533,10 +535,10 @@ impl Drop for System {
         ours.iter().for_each(|pid| send(*pid as i32, Signal::KILL));
         let failed = std::thread::panicking();
         let left = end_all(&self.root, if failed { Duration::ZERO } else { SETTLE }, &ours);
-        if failed || !left.is_empty() {
-            if let Some(dir) = self.dir.take() {
-                write_stderr(&format!("kept for a look: {}", dir.keep().display()));
-            }
+        if (failed || !left.is_empty())
+            && let Some(dir) = self.dir.take()
+        {
+            write_stderr(&format!("kept for a look: {}", dir.keep().display()));
         }
         assert!(failed || left.is_empty(), "processes were left running: {left:#?}");
     }
@@ -551,15 +553,17 @@ fn write_stderr(line: &str) {
 pub fn end_all(root: &Path, patience: Duration, except: &BTreeSet<u32>) -> Vec<String> {
     let until = Instant::now() + patience;
     loop {
-        let left: Vec<Seen> =
-            processes_of(root).into_iter().filter(|p| !except.contains(&(p.pid as u32))).collect();
+        let left: Vec<Seen> = processes_of(root).into_iter().filter(|p| !except.contains(&(p.pid as u32))).collect();
         if left.is_empty() {
             return Vec::new();
         }
         if Instant::now() >= until {
             // Executors first: they would call what follows an end of their own.
             left.iter().for_each(|p| send(p.pid, Signal::KILL));
-            return left.iter().map(|p| format!("{} {}", p.pid, String::from_utf8_lossy(&p.command).replace('\0', " "))).collect();
+            return left
+                .iter()
+                .map(|p| format!("{} {}", p.pid, String::from_utf8_lossy(&p.command).replace('\0', " ")))
+                .collect();
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -587,7 +591,7 @@ pub fn processes_of(root: &Path) -> Vec<Seen> {
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| *pid != std::process::id() as i32)
         .filter_map(|pid| {
-            let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+            let read = |name: &str| fs_err::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
             let (command, environ) = (read("cmdline"), read("environ"));
             (carries(&command) || carries(&environ)).then_some(Seen { pid, command, environ })
         })
@@ -707,6 +711,6 @@ pub fn command(name: &str, line: &str) -> StepSpec {
 
 /// Whether a process is there and has not ended.
 pub fn is_running(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }

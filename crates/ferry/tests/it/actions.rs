@@ -67,7 +67,8 @@ async fn the_environment_has_its_precedence_both_names_and_no_token() {
     let _runner = runner.await;
     let step = StepSpec { env: vars(&[("LEVEL", "step"), ("NUON_APP_ID", "step")]), ..command("env", "env -0") };
     let mut wanted = action(vec![step, command("env2", "env -0")]);
-    wanted.run_env_vars = vars(&[("LEVEL", "run"), ("TRIGGER_TYPE", "run"), ("LANG", "run"), ("NUON_ACTIONS_ROOT", "run")]);
+    wanted.run_env_vars =
+        vars(&[("LEVEL", "run"), ("TRIGGER_TYPE", "run"), ("LANG", "run"), ("NUON_ACTIONS_ROOT", "run")]);
     let job = system.submit(&wanted).await;
     let job = system.until_over(&job.id).await;
     assert_eq!(job.status, JobState::Finished, "{}", job.status_description);
@@ -175,7 +176,10 @@ async fn outputs_that_can_not_be_taken_say_why() {
     let _runner = system.start_runner("a").await;
     let cases = [
         ("head -c 1100000 /dev/zero | tr '\\0' x > $NUON_ACTIONS_OUTPUT_FILEPATH", "1048576 are allowed"),
-        ("printf 'a=1\\n\\nnonsense\\n' > $NUON_ACTIONS_OUTPUT_FILEPATH", "line 3: expected a JSON object or `key=value`"),
+        (
+            "printf 'a=1\\n\\nnonsense\\n' > $NUON_ACTIONS_OUTPUT_FILEPATH",
+            "line 3: expected a JSON object or `key=value`",
+        ),
         ("printf '{\"a\": oops}' > $NUON_ACTIONS_OUTPUT_FILEPATH", "line 1: not a JSON object"),
         ("rm $NUON_ACTIONS_OUTPUT_FILEPATH", "the outputs file is gone"),
         ("ln -sf /etc/passwd $NUON_ACTIONS_OUTPUT_FILEPATH", "replaced by something else"),
@@ -230,7 +234,8 @@ async fn a_step_runs_in_a_source_from_git() {
         }),
         ..command(name, "run.sh")
     };
-    let steps = vec![step("head", None), step("branch", Some("next")), step("tag", Some("v2")), step("commit", Some(&first))];
+    let steps =
+        vec![step("head", None), step("branch", Some("next")), step("tag", Some("v2")), step("commit", Some(&first))];
     let job = system.run(steps).await;
     assert_eq!(job.status, JobState::Finished, "{}", job.status_description);
     assert_eq!(system.text_log(&job, Some("stdout")).await, "one from sub\ntwo\ntwo\none from sub\n");
@@ -351,7 +356,8 @@ async fn events_go_on_where_a_client_left_them() {
     let again = system.client.watch_events(Some(ids[middle - 1].clone()));
     let rest: Vec<String> = again.take(ids.len() - middle).map(|e| e.unwrap().id).collect().await;
     assert_eq!(rest, ids[middle..]);
-    let listed: Vec<String> = system.client.events(Some(&start), 100).await.unwrap().into_iter().map(|e| e.id).collect();
+    let listed: Vec<String> =
+        system.client.events(Some(&start), 100).await.unwrap().into_iter().map(|e| e.id).collect();
     assert!(listed.starts_with(&ids), "{listed:?} and {ids:?}");
 }
 

@@ -95,7 +95,10 @@ async fn a_claim_that_is_never_started_goes_back_to_the_queue() {
 async fn a_running_job_that_is_cancelled_gets_its_signal_and_says_goodbye() {
     let system = System::start(options()).await;
     let _runner = system.start_runner("a").await;
-    let text = format!("trap 'echo goodbye; exit 3' TERM\necho begin >> {}\nwhile :; do sleep 0.05; done", system.witness("w").display());
+    let text = format!(
+        "trap 'echo goodbye; exit 3' TERM\necho begin >> {}\nwhile :; do sleep 0.05; done",
+        system.witness("w").display()
+    );
     let job = system.submit(&action(vec![script("run", &text), script("next", "true")])).await;
     system.until_witness("w", "begin").await;
     let asked = Instant::now();

@@ -86,7 +86,9 @@ async fn a_runner_killed_at_any_moment_of_a_start_runs_nothing_twice() {
         runner = system.resume_runner("a");
     }
     for (name, job) in jobs {
-        let job = system.until_job(&job.id, "settled", SOON, |j| j.status.is_terminal() || j.status == JobState::Unknown).await;
+        let job = system
+            .until_job(&job.id, "settled", SOON, |j| j.status.is_terminal() || j.status == JobState::Unknown)
+            .await;
         let ran = system.lines(&name).len();
         match job.status {
             JobState::Finished => assert_eq!(ran, 1, "{name}: {}", job.status_description),
@@ -95,6 +97,62 @@ async fn a_runner_killed_at_any_moment_of_a_start_runs_nothing_twice() {
             other => panic!("{name} is {other}: {}", job.status_description),
         }
     }
+    system.until_quiet().await;
+}
+
+#[tokio::test]
+async fn under_random_kills_of_runner_and_server_nothing_runs_twice_and_no_log_is_torn() {
+    let mut system = System::start(options()).await;
+    let mut runner = system.start_runner("a").await;
+    let mut seed = u64::from(std::process::id()) | 1;
+    eprintln!("seed {seed}");
+    let mut draw = |bound: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % bound
+    };
+    let mut jobs = Vec::new();
+    for round in 0..14 {
+        for n in 0..2 {
+            let name = format!("r{round}n{n}");
+            let witness = system.witness(&name).display().to_string();
+            let text = format!(
+                "echo begin >> {witness}\nfor i in $(seq 20); do echo line $i; sleep 0.0{}; done\necho end >> {witness}",
+                draw(4)
+            );
+            jobs.push((name, system.script(&text).await));
+        }
+        pause_ms(draw(350)).await;
+        if draw(3) == 0 {
+            system.kill_server();
+            pause_ms(draw(300)).await;
+            system.start_server().await;
+        } else {
+            runner.kill();
+            pause_ms(draw(300)).await;
+            runner = system.resume_runner("a");
+        }
+    }
+    let expected: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+    let mut unknown = 0;
+    for (name, job) in &jobs {
+        let settled = |j: &Job| j.status.is_terminal() || j.status == JobState::Unknown;
+        let job = system.until_job(&job.id, "settled", seconds(40), settled).await;
+        match job.status {
+            JobState::Finished => {
+                assert_eq!(system.lines(name), ["begin", "end"], "{name} ran once");
+                assert_eq!(system.text_log(&job, Some("stdout")).await, expected, "{name}: its log is whole");
+            }
+            // The process died between the start and its executor: nobody ran it, and it says so.
+            JobState::Unknown => {
+                unknown += 1;
+                assert_eq!(system.lines(name), [""; 0], "{name}: {}", job.status_description);
+            }
+            other => panic!("{name} is {other}: {}", job.status_description),
+        }
+    }
+    assert!(unknown <= 3, "{unknown} of {} are unknown", jobs.len());
     system.until_quiet().await;
 }
 
@@ -137,9 +195,13 @@ async fn a_job_that_only_reads_is_tried_again_after_a_machine_died() {
     let noop = CreateRunnerJob { job_type: JobType::Noop, sleep_ms: 2500, priority: 0 };
     let job = system.client.create_runner_job(system.install.runner_id.as_str(), &noop).await.unwrap();
     system.until_state(&job.id, JobState::Running, SOON).await;
-    until("its executor runs", SOON, async || {
-        if system.executors().is_empty() { Err("none".to_owned()) } else { Ok(()) }
-    })
+    until(
+        "its executor runs",
+        SOON,
+        async || {
+            if system.executors().is_empty() { Err("none".to_owned()) } else { Ok(()) }
+        },
+    )
     .await;
     runner.kill();
     system.executors().into_iter().for_each(|pid| send(pid, Signal::KILL));
@@ -255,7 +317,10 @@ async fn a_runner_that_returns_after_its_lease_revives_the_job() {
     system.open("script");
     let job = system.until_over(&job.id).await;
     assert_eq!(job.status, JobState::Finished, "{}", job.status_description);
-    assert_eq!(history(&system, &job).await, ["queued", "available", "in-progress", "unknown", "in-progress", "finished"]);
+    assert_eq!(
+        history(&system, &job).await,
+        ["queued", "available", "in-progress", "unknown", "in-progress", "finished"]
+    );
     assert_eq!(job.execution_count, 1);
     system.assert_whole(&job, "script").await;
 }
@@ -281,7 +346,9 @@ async fn silence_longer_than_offline_s_interrupts_the_script() {
     let mut system = System::start(options().with("FERRY_TIMING__OFFLINE_S", 3)).await;
     let _runner = system.start_runner("a").await;
     let witness = system.witness("ticks").display().to_string();
-    let text = format!("trap 'echo interrupted >> {witness}; exit 7' TERM\nwhile :; do echo tick >> {witness}; sleep 0.1; done");
+    let text = format!(
+        "trap 'echo interrupted >> {witness}; exit 7' TERM\nwhile :; do echo tick >> {witness}; sleep 0.1; done"
+    );
     let job = system.script(&text).await;
     system.until_witness("ticks", "tick").await;
     // With the server there it goes on for as long as it likes.
@@ -306,7 +373,8 @@ async fn a_busy_machine_does_not_lose_its_lease() {
     let _runner = system.start_runner("a").await;
     let cores = std::thread::available_parallelism().unwrap().get();
     // Two for every core, for more than three leases.
-    let text = format!("for i in $(seq {}); do (while :; do :; done) & done\nsleep 10\nkill $(jobs -p)\necho end", cores * 2);
+    let text =
+        format!("for i in $(seq {}); do (while :; do :; done) & done\nsleep 10\nkill $(jobs -p)\necho end", cores * 2);
     let job = system.script(&text).await;
     let job = system.until_job(&job.id, "it is over", seconds(40), |j| j.status.is_terminal()).await;
     assert_eq!(job.status, JobState::Finished, "{}", job.status_description);

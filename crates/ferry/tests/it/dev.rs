@@ -8,11 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use testkit::system::{SOON, end_all, is_running, processes_of, run, runner_binary, send, shown, temporary, until};
 
-use crate::seconds;
-
-fn ferry() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_ferry"))
-}
+use crate::{ferry, seconds};
 
 /// A `ferry dev` of a test; whatever is left of it is killed in the end.
 struct Dev {
@@ -109,7 +105,8 @@ async fn comes_up_restarts_and_stops(dir: &Path, arguments: &[&str]) {
 
     // Each process that dies is back soon, again and again, under a new number; a script goes on meanwhile.
     let witness = dir.join("witness/script");
-    let line = format!("echo begin >> {0}; while [ ! -e {0}.go ]; do sleep 0.05; done; echo end >> {0}", witness.display());
+    let line =
+        format!("echo begin >> {0}; while [ ! -e {0}.go ]; do sleep 0.05; done; echo end >> {0}", witness.display());
     let output = dev.ferry(&["actions", "run", "-i", "local", "-d", "-c", &line]).await;
     assert!(output.status.success(), "{}", shown(&output));
     let job = String::from_utf8(output.stdout).unwrap().trim().to_owned();

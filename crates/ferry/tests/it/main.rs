@@ -8,14 +8,20 @@ mod dev;
 mod net;
 mod security;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use testkit::system::Options;
 
+/// The binary under test: the one that cargo has just built, or another that the environment names.
+fn ferry() -> PathBuf {
+    std::env::var_os("FERRY_IT_BIN").map_or_else(|| env!("CARGO_BIN_EXE_ferry").into(), PathBuf::from)
+}
+
 /// The system under test, with its defaults.
 fn options() -> Options {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Options::new(env!("CARGO_BIN_EXE_ferry"))
+    Options::new(ferry())
 }
 
 const fn seconds(n: u64) -> Duration {

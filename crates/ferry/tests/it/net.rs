@@ -74,7 +74,11 @@ async fn a_runner_goes_through_the_proxy_that_is_set_and_around_it_for_no_proxy(
     let job = system.run(vec![script("proxied", "echo $http_proxy")]).await;
     assert_eq!(job.status, JobState::Finished, "{}", job.status_description);
     assert_eq!(system.text_log(&job, Some("stdout")).await.trim(), proxy.url, "scripts get it too");
-    assert!(proxy.seen().iter().any(|line| line.contains("ferry.invalid") && line.contains("/poll")), "{:?}", proxy.seen());
+    assert!(
+        proxy.seen().iter().any(|line| line.contains("ferry.invalid") && line.contains("/poll")),
+        "{:?}",
+        proxy.seen()
+    );
 
     // The same name, and NO_PROXY: the proxy is left alone, and doctor says which hop fails.
     let before = proxy.seen().len();
@@ -87,7 +91,13 @@ async fn a_runner_goes_through_the_proxy_that_is_set_and_around_it_for_no_proxy(
     };
     let output = run(doctor("other.example,ferry.invalid")).await;
     assert!(!output.status.success() && shown(&output).contains("the first failing hop: dns"), "{}", shown(&output));
-    assert!(proxy.seen()[before..].iter().all(|line| line.contains(system.install.runner_id.as_str()) || line.contains("/executions/")), "{:?}", proxy.seen());
+    assert!(
+        proxy.seen()[before..]
+            .iter()
+            .all(|line| line.contains(system.install.runner_id.as_str()) || line.contains("/executions/")),
+        "{:?}",
+        proxy.seen()
+    );
     let output = run(doctor("other.example")).await;
     assert!(shown(&output).contains("goes through"), "{}", shown(&output));
     // A control plane on this very machine needs no proxy, whatever the environment says.

@@ -283,7 +283,14 @@ async fn a_runner_sees_nothing_of_another_runner() {
 }
 
 /// The answer to a request without a body that matters.
-async fn ask(url: &str, method: &str, path: &str, token: Option<&str>, org: Option<&str>, body: &Value) -> (StatusCode, Value) {
+async fn ask(
+    url: &str,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    org: Option<&str>,
+    body: &Value,
+) -> (StatusCode, Value) {
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
     let mut request = http().request(method, format!("{url}{path}")).timeout(Duration::from_secs(5));
     if let Some(token) = token {
@@ -380,7 +387,10 @@ async fn every_operation_is_closed_to_strangers_and_to_other_orgs() {
         let what = format!("{method} {path}");
         let Some(role) = role else {
             // Open to all: it must say nothing of anyone.
-            assert!(["/livez", "/readyz", "/version", "/v1/general/cli-config"].contains(&path.as_str()), "{what} is open");
+            assert!(
+                ["/livez", "/readyz", "/version", "/v1/general/cli-config"].contains(&path.as_str()),
+                "{what} is open"
+            );
             continue;
         };
         let (status, answer) = ask(url, &method, &filled, None, Some(foreign), &body).await;
@@ -391,14 +401,22 @@ async fn every_operation_is_closed_to_strangers_and_to_other_orgs() {
             continue;
         }
         let (status, answer) = ask(url, &method, &filled, Some(&admin), Some(foreign), &body).await;
-        assert_eq!((status, &answer["code"]), (StatusCode::FORBIDDEN, &json!("unknown_org")), "{what}, in the foreign org");
+        assert_eq!(
+            (status, &answer["code"]),
+            (StatusCode::FORBIDDEN, &json!("unknown_org")),
+            "{what}, in the foreign org"
+        );
         let (status, answer) =
             ask(url, &method, &filled, Some(&admin), Some("org00000000000000000000000"), &body).await;
         assert_eq!((status, &answer["code"]), (StatusCode::FORBIDDEN, &json!("unknown_org")), "{what}, in no org");
         if path.contains('{') && path != "/v1/archives/{digest}" {
             named += 1;
             let (status, answer) = ask(url, &method, &filled, Some(&admin), Some(own), &body).await;
-            assert_eq!((status, &answer["code"]), (StatusCode::NOT_FOUND, &json!("not_found")), "{what}, by its id: {answer}");
+            assert_eq!(
+                (status, &answer["code"]),
+                (StatusCode::NOT_FOUND, &json!("not_found")),
+                "{what}, by its id: {answer}"
+            );
         }
         // A runner's credentials open nothing here.
         let session = fs_err::read_to_string(runner.state_dir.join("session.key")).unwrap();
@@ -434,11 +452,16 @@ async fn no_api_token_opens_a_runner_route() {
             .replace("{digest}", model::Digest::of(b"").as_str());
         assert!(!filled.contains('{'), "this test does not know what to put into {path}: teach it");
         let request = http()
-            .request(Method::from_bytes(method.to_uppercase().as_bytes()).unwrap(), format!("{}{filled}", system.runner_url))
+            .request(
+                Method::from_bytes(method.to_uppercase().as_bytes()).unwrap(),
+                format!("{}{filled}", system.runner_url),
+            )
             .header(headers::PROTOCOL, 1)
             .header(headers::ORG, system.org.id.as_str())
             .bearer_auth(system.token())
-            .json(&json!({ "credential": system.token(), "public_key": "", "proof": "", "version": "", "hostname": "" }));
+            .json(
+                &json!({ "credential": system.token(), "public_key": "", "proof": "", "version": "", "hostname": "" }),
+            );
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
     }
@@ -471,7 +494,11 @@ async fn roles_bound_what_a_token_may_do() {
             }
             let org = Some(system.org.id.as_str());
             let (status, answer) = ask(&system.control_url, &method, &filled, Some(token), org, &body).await;
-            assert_eq!((status, &answer["code"]), (StatusCode::FORBIDDEN, &json!("forbidden")), "{method} {path} as {name}");
+            assert_eq!(
+                (status, &answer["code"]),
+                (StatusCode::FORBIDDEN, &json!("forbidden")),
+                "{method} {path} as {name}"
+            );
         }
         if method != "get" {
             assert!(needed > 0, "{method} {path} changes something, and read-only may do it");
@@ -479,7 +506,8 @@ async fn roles_bound_what_a_token_may_do() {
     }
     // A token of one org makes no orgs beside it.
     let (status, _) =
-        ask(&system.control_url, "post", "/v1/orgs", Some(&tokens["read-only"]), None, &json!({ "name": "mine" })).await;
+        ask(&system.control_url, "post", "/v1/orgs", Some(&tokens["read-only"]), None, &json!({ "name": "mine" }))
+            .await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     assert_eq!(system.job(&things.job.id).await.status, JobState::Queued, "nothing was done");
     system.client.cancel_job(&things.job.id).await.unwrap();

@@ -109,7 +109,14 @@ impl SessionClient {
         Self { http, url: url.trim_end_matches('/').to_owned(), runner, generation, key }
     }
 
-    fn request(&self, method: Method, path: &str, nonce: &str, body: Bytes, bound: Duration) -> reqwest::RequestBuilder {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        nonce: &str,
+        body: Bytes,
+        bound: Duration,
+    ) -> reqwest::RequestBuilder {
         let time = now().to_string();
         let url = format!("{}{path}", self.url);
         // A server may live under a prefix; the signature covers what it will see.
@@ -136,7 +143,14 @@ impl SessionClient {
             .body(body)
     }
 
-    fn on(&self, method: Method, about: About<'_>, rest: &str, body: Bytes, bound: Duration) -> reqwest::RequestBuilder {
+    fn on(
+        &self,
+        method: Method,
+        about: About<'_>,
+        rest: &str,
+        body: Bytes,
+        bound: Duration,
+    ) -> reqwest::RequestBuilder {
         let path = format!("/v1/executions/{}/{rest}", about.id);
         self.request(method, &path, &random_hex::<8>(), body, bound).header(headers::EXECUTION_TOKEN, about.token)
     }

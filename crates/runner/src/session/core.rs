@@ -58,13 +58,19 @@ pub enum Event {
 pub enum Effect {
     /// Ends the held poll, if there is one, and sends this one. The driver fills in the nonce.
     Poll(Box<PollRequest>),
-    Prepare { nonce: String, assignment: Box<Assignment> },
+    Prepare {
+        nonce: String,
+        assignment: Box<Assignment>,
+    },
     /// Tells the server that the papers were refused, then forgets.
     Refuse(ExecutionId),
     Start(ExecutionId),
     /// Marks it started, spawns the executor, and begins to deliver its log.
     Spawn(ExecutionId),
-    Cancel { id: ExecutionId, reason: &'static str },
+    Cancel {
+        id: ExecutionId,
+        reason: &'static str,
+    },
     Renew(Vec<Held>),
     /// The leases of these are good again: their executors may go on.
     Touch(Vec<ExecutionId>),
@@ -392,7 +398,12 @@ impl Core {
         }
         let busy = self.busy();
         let used = |group: &JobGroup| busy.get(group).map_or(0, Vec::len) as u32;
-        self.settings.groups.iter().map(|(g, slots)| (*g, slots.saturating_sub(used(g)))).filter(|(_, n)| *n > 0).collect()
+        self.settings
+            .groups
+            .iter()
+            .map(|(g, slots)| (*g, slots.saturating_sub(used(g))))
+            .filter(|(_, n)| *n > 0)
+            .collect()
     }
 
     fn offers(&self) -> bool {

@@ -493,13 +493,7 @@ impl Driver {
     }
 
     /// Watches an executor to its end, and delivers its log meanwhile.
-    fn watch(
-        &mut self,
-        dir: ExecutionDir,
-        assignment: Assignment,
-        child: Option<tokio::process::Child>,
-        found: Found,
-    ) {
+    fn watch(&mut self, dir: ExecutionDir, assignment: Assignment, child: Option<tokio::process::Child>, found: Found) {
         let id = assignment.execution_id.clone();
         let (ended, watching) = watch::channel(found == Found::WithResult);
         match Delivery::new(self.client.clone(), dir.clone()) {
@@ -609,12 +603,8 @@ fn make_dir(
     assignment: &Assignment,
     spec: &[u8],
 ) -> Result<ExecutionDir, JobError> {
-    let expected = Expected {
-        runner_id: &context.runner_id,
-        generation: context.generation,
-        nonce: &context.nonce,
-        now: now(),
-    };
+    let expected =
+        Expected { runner_id: &context.runner_id, generation: context.generation, nonce: &context.nonce, now: now() };
     let (order, grant) = trusted
         .verify(&assignment.order, &assignment.grant, spec, &expected)
         .map_err(|e| JobError::new(PAPERS_REFUSED, e.to_string()))?;
@@ -667,7 +657,8 @@ impl crate::execute::ArtifactFetcher for SessionFetcher {
             let fault = |e: &dyn std::fmt::Display| e.to_string();
             let context = dir.context().map_err(|e| fault(&e))?;
             let assignment = dir.assignment().map_err(|e| fault(&e))?;
-            let key = StateDir::new(&context.state_dir).key().map_err(|e| fault(&e))?.ok_or("the session has no key")?;
+            let key =
+                StateDir::new(&context.state_dir).key().map_err(|e| fault(&e))?.ok_or("the session has no key")?;
             let http = net::client(&context.runner_url, context.ca_file.as_deref()).map_err(|e| net::chain(&e))?;
             let client =
                 SessionClient::new(http, &context.runner_url, context.runner_id.clone(), context.generation, key);
@@ -705,7 +696,12 @@ pub async fn check_session(report: &mut Report, state: &StateDir, ca_file: Optio
     let mut trusted = TrustedKeys::new(session.trust.clone());
     trusted.learn(&session.keys);
     if trusted.accepted().next().is_none() {
-        report.hint("trust", Status::Fail, "no signing key of the server is trusted", "join with the right --trust-key");
+        report.hint(
+            "trust",
+            Status::Fail,
+            "no signing key of the server is trusted",
+            "join with the right --trust-key",
+        );
     } else {
         report.add("trust", Status::Ok, session.trust.join(", "));
     }

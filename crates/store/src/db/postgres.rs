@@ -48,8 +48,7 @@ impl Postgres {
     pub(super) async fn open(url: &str, connections: usize) -> Result<Self> {
         let config: tokio_postgres::Config =
             url.parse().map_err(|e| StoreError::Config(format!("the database URL can't be read: {e}")))?;
-        let manager =
-            Manager::from_config(config, tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager = Manager::from_config(config, tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
             .max_size(connections)
             .wait_timeout(Some(std::time::Duration::from_secs(10)))

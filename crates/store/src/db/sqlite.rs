@@ -277,7 +277,10 @@ fn translated(sql: &'static str) -> &'static str {
         *local.entry(key).or_insert_with(|| {
             let mut texts = TEXTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             // Leaked once per statement text of the program: a bounded set.
-            texts.get_or_insert_default().entry(key).or_insert_with(|| Box::leak(sql.replace('$', "?").into_boxed_str()))
+            texts
+                .get_or_insert_default()
+                .entry(key)
+                .or_insert_with(|| Box::leak(sql.replace('$', "?").into_boxed_str()))
         })
     })
 }

@@ -27,26 +27,59 @@ const JOURNEYS: &[(JobType, &str)] = &[
     (JobType::ActionsWorkflow, "claim=available start=in-progress silence=unknown claim=!nothing fail=failed"),
     (JobType::ActionsWorkflow, "claim=available start=in-progress silence=unknown renew=in-progress finish=finished"),
     (JobType::ActionsWorkflow, "claim=available start=in-progress silence=unknown start=!LeaseLost renew=in-progress"),
-    (JobType::ActionsWorkflow, "claim=available start=in-progress join=unknown finish=!LeaseLost renew=!lost settle=finished"),
+    (
+        JobType::ActionsWorkflow,
+        "claim=available start=in-progress join=unknown finish=!LeaseLost renew=!lost settle=finished",
+    ),
     // What only reads is tried again, three times in all; claims that went back do not count.
-    (JobType::Noop, "claim=available start=in-progress silence=queued claim=available old-finish=!LeaseLost old-renew=!lost start=in-progress finish=finished"),
-    (JobType::Noop, "claim=available start=in-progress forget=queued claim=available start=in-progress dead=queued claim=available start=in-progress forget=failed"),
-    (JobType::Noop, "claim=available forget=queued claim=available forget=queued claim=available forget=queued claim=available start=in-progress forget=queued claim=available"),
+    (
+        JobType::Noop,
+        "claim=available start=in-progress silence=queued claim=available old-finish=!LeaseLost old-renew=!lost start=in-progress finish=finished",
+    ),
+    (
+        JobType::Noop,
+        "claim=available start=in-progress forget=queued claim=available start=in-progress dead=queued claim=available start=in-progress forget=failed",
+    ),
+    (
+        JobType::Noop,
+        "claim=available forget=queued claim=available forget=queued claim=available forget=queued claim=available start=in-progress forget=queued claim=available",
+    ),
     (JobType::HealthCheck, "claim=available start=in-progress cancel=in-progress dead=cancelled"),
     // A cancel, at every state, once and again.
     (JobType::ActionsWorkflow, "cancel=cancelled cancel=cancelled claim=!nothing settle=!Transition"),
-    (JobType::ActionsWorkflow, "claim=available cancel=cancelled cancel=cancelled start=!LeaseLost renew=!lost finish=!LeaseLost"),
-    (JobType::ActionsWorkflow, "claim=available start=in-progress cancel=in-progress cancel=in-progress give-up=cancelled"),
+    (
+        JobType::ActionsWorkflow,
+        "claim=available cancel=cancelled cancel=cancelled start=!LeaseLost renew=!lost finish=!LeaseLost",
+    ),
+    (
+        JobType::ActionsWorkflow,
+        "claim=available start=in-progress cancel=in-progress cancel=in-progress give-up=cancelled",
+    ),
     (JobType::ActionsWorkflow, "claim=available start=in-progress cancel=in-progress finish=finished cancel=finished"),
-    (JobType::ActionsWorkflow, "claim=available start=in-progress silence=unknown cancel=unknown cancel=unknown settle=finished cancel=finished"),
+    (
+        JobType::ActionsWorkflow,
+        "claim=available start=in-progress silence=unknown cancel=unknown cancel=unknown settle=finished cancel=finished",
+    ),
     // The first result wins.
-    (JobType::ActionsWorkflow, "claim=available start=in-progress finish=finished fail=finished give-up=finished renew=!lost"),
+    (
+        JobType::ActionsWorkflow,
+        "claim=available start=in-progress finish=finished fail=finished give-up=finished renew=!lost",
+    ),
     (JobType::ActionsWorkflow, "claim=available start=in-progress fail=failed finish=failed"),
     // A runner may refuse what it has not started, and say nothing else about it.
-    (JobType::ActionsWorkflow, "claim=available finish=!LeaseLost fail=!LeaseLost give-up=!LeaseLost refuse=not-attempted"),
+    (
+        JobType::ActionsWorkflow,
+        "claim=available finish=!LeaseLost fail=!LeaseLost give-up=!LeaseLost refuse=not-attempted",
+    ),
     // Only an unknown job is settled.
-    (JobType::ActionsWorkflow, "settle=!Transition claim=available settle=!Transition start=in-progress settle=!Transition finish=finished settle=!Transition"),
-    (JobType::ActionsWorkflow, "claim=available start=in-progress dead=unknown settle=finished settle=!Transition finish=!LeaseLost"),
+    (
+        JobType::ActionsWorkflow,
+        "settle=!Transition claim=available settle=!Transition start=in-progress settle=!Transition finish=finished settle=!Transition",
+    ),
+    (
+        JobType::ActionsWorkflow,
+        "claim=available start=in-progress dead=unknown settle=finished settle=!Transition finish=!LeaseLost",
+    ),
 ];
 
 #[test]

@@ -8,12 +8,12 @@ use anyhow::{Context as _, Result};
 use model::papers::Signed;
 use model::runner::RunnerKind;
 use model::{
-    AccountId, AppId, Clock as _, CredentialId, ExecutionId, ExecutionResult, InstallId, JobGroup, JobId, JobState, JobType,
-    LogStreamId, OrgId, Outcome, Role, RunnerId, Timestamp, TokenId, constants,
+    AccountId, AppId, Clock as _, CredentialId, ExecutionId, ExecutionResult, InstallId, JobGroup, JobId, JobState,
+    JobType, LogStreamId, OrgId, Outcome, Role, RunnerId, Timestamp, TokenId, constants,
 };
 use store::{
-    App, CLAIMS_PER_POLL, Install, MasterKeys, NewJob, NewRunner, NewToken, Org, PollInput, PollOutput, S3Options, Store,
-    StoreConfig, StoreError,
+    App, CLAIMS_PER_POLL, Install, MasterKeys, NewJob, NewRunner, NewToken, Org, PollInput, PollOutput, S3Options,
+    Store, StoreConfig, StoreError,
 };
 pub(crate) use testkit::{Backend, FakeClock, Place};
 
@@ -187,8 +187,12 @@ impl World {
         free: &[(JobGroup, u32)],
         held: &[(&Claim, bool)],
     ) -> Result<PollOutput, StoreError> {
+        self.store.poll(self.poll_input(free, held)).await
+    }
+
+    pub(crate) fn poll_input(&self, free: &[(JobGroup, u32)], held: &[(&Claim, bool)]) -> PollInput {
         let now = self.now();
-        let input = PollInput {
+        PollInput {
             runner_id: self.runner.clone(),
             generation: self.generation,
             order: (0, 0),
@@ -197,8 +201,7 @@ impl World {
             lease_s: LEASE_S,
             now,
             fresh: (0..CLAIMS_PER_POLL).map(|_| (ExecutionId::new(now, unique()), "hash".into())).collect(),
-        };
-        self.store.poll(input).await
+        }
     }
 
     /// Takes what the queue offers to four slots of every group, with a list of what is held.
@@ -229,15 +232,15 @@ impl World {
     pub(crate) async fn report(&self, claim: &Claim, outcome: Outcome) -> Result<bool, StoreError> {
         let now = self.now();
         let result = result_of(outcome, now);
-        let written = self.store.write_result(&self.runner, self.generation, &claim.id, claim.epoch, &result, now).await?;
+        let written =
+            self.store.write_result(&self.runner, self.generation, &claim.id, claim.epoch, &result, now).await?;
         Ok(written.recorded)
     }
 
     /// Renews one lease; says whether it is still ours.
     pub(crate) async fn renew(&self, claim: &Claim) -> Result<bool, StoreError> {
         let held = vec![(claim.id.clone(), claim.epoch)];
-        let (renewed, lost, _) =
-            self.store.renew(&self.runner, self.generation, held, LEASE_S, self.now()).await?;
+        let (renewed, lost, _) = self.store.renew(&self.runner, self.generation, held, LEASE_S, self.now()).await?;
         assert_eq!(renewed.len() + lost.len(), 1);
         Ok(lost.is_empty())
     }
