@@ -204,23 +204,20 @@ fn start_server(args: &DevArgs, dir: &Path) -> anyhow::Result<Kept> {
     let wanted = (args.port, args.runner_port);
     // A server that is started again listens where the first one did: runners know it by that address.
     let database = args.database.clone();
-    Kept::start("server", {
-        let dir = dir.clone();
-        move || {
-            let (port, runner_port) = known_ports(&dir).unwrap_or(wanted);
-            let mut command = quiet(&program, &log);
-            command
-                .arg("server")
-                .env("FERRY_DATA_DIR", &dir)
-                .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{port}"))
-                .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner_port}"))
-                .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", dir.join("token"))
-                .env("FERRY_AUTH__BOOTSTRAP_EMAIL", "dev@localhost");
-            if let Some(url) = &database {
-                command.env("FERRY_DATABASE__URL", url);
-            }
-            command
+    Kept::start("server", move || {
+        let (port, runner_port) = known_ports(&dir).unwrap_or(wanted);
+        let mut command = quiet(&program, &log);
+        command
+            .arg("server")
+            .env("FERRY_DATA_DIR", &dir)
+            .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{port}"))
+            .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner_port}"))
+            .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", dir.join("token"))
+            .env("FERRY_AUTH__BOOTSTRAP_EMAIL", "dev@localhost");
+        if let Some(url) = &database {
+            command.env("FERRY_DATABASE__URL", url);
         }
+        command
     })
 }
 

@@ -475,7 +475,7 @@ impl Driver {
     }
 
     fn spawn(&mut self, id: &ExecutionId) {
-        self.write_session();
+        // Nothing in between: a process that dies here leaves a job that the server calls started and nobody began.
         let Some(watched) = self.watched.remove(id) else { return };
         let Watched { dir, assignment, .. } = watched;
         let spawned = dir.mark_started().map_err(anyhow::Error::from).and_then(|()| spawn_executor(&dir));
@@ -490,6 +490,7 @@ impl Driver {
             }
         };
         self.watch(dir, assignment, child, Found::Running);
+        self.write_session();
     }
 
     /// Watches an executor to its end, and delivers its log meanwhile.
