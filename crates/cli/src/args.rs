@@ -285,7 +285,7 @@ pub struct RunAction {
 
 #[derive(Debug, Subcommand)]
 pub enum Jobs {
-    /// List jobs, newest first
+    /// List jobs, newest first; health checks only with `--type health-check`
     #[command(visible_alias = "ls")]
     List {
         #[arg(long, value_parser = name)]

@@ -245,6 +245,8 @@ pub struct JobFilter {
     pub runner: Option<RunnerId>,
     pub state: Option<JobState>,
     pub job_type: Option<JobType>,
+    /// Everything but this type.
+    pub without: Option<JobType>,
 }
 
 /// Places in the sealed columns of a job.
@@ -322,13 +324,13 @@ impl Store {
                 Box::pin(async move {
                     let sql = static_sql!(
                         COLUMNS,
-                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (CAST($3 AS TEXT) IS NULL OR runner_id = $3) AND (CAST($4 AS TEXT) IS NULL OR state = $4) AND (CAST($5 AS TEXT) IS NULL OR type = $5) ORDER BY id DESC LIMIT $6 OFFSET $7"
+                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (CAST($3 AS TEXT) IS NULL OR runner_id = $3) AND (CAST($4 AS TEXT) IS NULL OR state = $4) AND (CAST($5 AS TEXT) IS NULL OR type = $5) AND (CAST($6 AS TEXT) IS NULL OR type <> $6) ORDER BY id DESC LIMIT $7 OFFSET $8"
                     );
                     let state = f.state.map(JobState::as_str);
                     let kind = f.job_type.map(JobType::as_str);
-                    let rows = tx
-                        .query(sql, params![&org, f.install.as_ref(), f.runner.as_ref(), state, kind, limit, offset])
-                        .await?;
+                    let without = f.without.map(JobType::as_str);
+                    let (install, runner) = (f.install.as_ref(), f.runner.as_ref());
+                    let rows = tx.query(sql, params![&org, install, runner, state, kind, without, limit, offset]).await?;
                     rows.iter().map(from_row).collect()
                 })
             })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::client::{Client, JobFilter};
 use api::control::{Job, SettleJob};
-use model::{JobState, StepResult};
+use model::{JobState, JobType, StepResult};
 use serde_json::{Map, Value};
 
 use crate::args::Jobs;
@@ -15,7 +15,9 @@ use crate::watch::{Log, Watched, job_exit, watch};
 pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<u8> {
     match command {
         Jobs::List { install, runner, status, job_type, limit } => {
-            let filter = JobFilter { install, runner, status, job_type };
+            // Health checks come every few minutes and would hide what people did; `--type health-check` shows them.
+            let without = job_type.is_none().then_some(JobType::HealthCheck);
+            let filter = JobFilter { install, runner, status, job_type, without };
             list(out, &client.jobs(&filter, limit).await?)?;
             Ok(0)
         }

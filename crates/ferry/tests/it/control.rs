@@ -152,7 +152,7 @@ async fn a_second_runner_with_the_same_credential_fences_the_first() {
     let join = system.join_command().await;
     let mut first = system.start_runner_with("a", &join, |_| ()).await;
     let job = system.held("script").await;
-    let second = system.start_runner_with("b", &join, |_| ()).await;
+    let _second = system.start_runner_with("b", &join, |_| ()).await;
     let unknown = system.until_state(&job.id, JobState::Unknown, seconds(5)).await;
     assert!(unknown.status_description.contains("new"), "{}", unknown.status_description);
     let status = first.process.ended(SOON).await;
@@ -168,7 +168,6 @@ async fn a_second_runner_with_the_same_credential_fences_the_first() {
     let mut again = system.resume_runner("a");
     assert!(!again.process.ended(SOON).await.success());
     assert_eq!(system.run(vec![script("next", "true")]).await.status, JobState::Finished);
-    drop(second);
 }
 
 #[tokio::test]
@@ -289,7 +288,7 @@ async fn new_settings_reach_a_runner_without_a_restart() {
 
 #[tokio::test]
 async fn every_wait_has_its_reason() {
-    let system = System::start(options()).await;
+    let system = System::start(options().with("FERRY_TIMING__CLOSED_OFFLINE_S", 5)).await;
     let job = system.script("true").await;
     system.until_waiting(&job.id, "no runner yet").await;
     let mut runner = system.start_runner("a").await;

@@ -1,6 +1,5 @@
 //! Deaths: of runners, executors, servers, machines; silence, and the return from it.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use api::control::{CreateRunnerJob, Job};
@@ -388,7 +387,6 @@ async fn limits_end_what_grows_over_them() {
     let _runner = system.start_runner("a").await;
     let mut wanted = action(vec![script("fill", "head -c 60000000 /dev/zero > big; sleep 30")]);
     wanted.limits.disk_bytes = Some(20 << 20);
-    wanted.run_env_vars = BTreeMap::new();
     let job = system.submit(&wanted).await;
     let job = system.until_over(&job.id).await;
     assert_eq!((job.status, job.error.unwrap().code.as_str()), (JobState::Failed, "disk_quota"));

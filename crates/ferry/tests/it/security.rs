@@ -197,44 +197,46 @@ async fn papers_that_are_played_again_are_refused() {
     let runner = system.start_runner("a").await;
     let job = system.held("script").await;
     let dir = execution_dir(&runner).await;
-    let name = dir.name().to_owned();
     // A second executor beside the first, in the same directory.
     let execute = async |dir: &Path| run(system.runner_command(&["execute", &dir.display().to_string()])).await;
     let output = execute(dir.path()).await;
     assert!(!output.status.success(), "{}", shown(&output));
-    // The whole directory elsewhere, under another name: the grant is for another execution.
-    let copies = system.state_dir("copies");
-    let other = copies.join("exe00000000000000000000000");
-    copy_tree(dir.path(), &other);
-    for file in ["executor.lock", "renewed", "group", "steps.json"] {
-        let _ = fs_err::remove_file(other.join(file));
-    }
-    execute(&other).await;
-    let result: Value = serde_json::from_slice(&fs_err::read(other.join("result.json")).unwrap()).unwrap();
-    assert_eq!((&result["outcome"], &result["error"]["code"]), (&json!("not-attempted"), &json!("papers_refused")));
-    // A poll that asked with another nonce: the grant answers an earlier one.
-    let fresh = copies.join("fresh").join(&name);
-    copy_tree(dir.path(), &fresh);
-    for file in ["executor.lock", "renewed", "group", "steps.json"] {
-        let _ = fs_err::remove_file(fresh.join(file));
-    }
-    let mut context: Value = serde_json::from_slice(&fs_err::read(fresh.join("context.json")).unwrap()).unwrap();
-    context["nonce"] = json!("ffffffffffffffffffffffffffffffff");
-    fs_err::write(fresh.join("context.json"), context.to_string()).unwrap();
-    execute(&fresh).await;
-    let result: Value = serde_json::from_slice(&fs_err::read(fresh.join("result.json")).unwrap()).unwrap();
-    assert_eq!((&result["outcome"], &result["error"]["code"]), (&json!("not-attempted"), &json!("papers_refused")));
+    // Elsewhere, as if it had never run: a copy, one thing of it changed, and what an executor says to it.
+    let replay = async |folder: &str, name: &str, change: &dyn Fn(&Path)| {
+        let copy = system.state_dir(folder).join(name);
+        copy_tree(dir.path(), &copy);
+        for file in ["executor.lock", "renewed", "group", "steps.json"] {
+            let _ = fs_err::remove_file(copy.join(file));
+        }
+        change(&copy);
+        execute(&copy).await;
+        let result: Value = serde_json::from_slice(&fs_err::read(copy.join("result.json")).unwrap()).unwrap();
+        assert_eq!((&result["outcome"], &result["error"]["code"]), (&json!("not-attempted"), &json!("papers_refused")));
+    };
+    let rewrite = |file: std::path::PathBuf, change: &dyn Fn(String) -> String| {
+        fs_err::write(&file, change(fs_err::read_to_string(&file).unwrap())).unwrap();
+    };
+    // Under another name: the grant is for another execution.
+    replay("renamed", "exe00000000000000000000000", &|_| ()).await;
+    // For a poll with another nonce: the grant answers an earlier one.
+    replay("later", dir.name(), &|copy| {
+        rewrite(copy.join("context.json"), &|text| {
+            let mut context: Value = serde_json::from_str(&text).unwrap();
+            context["nonce"] = json!("ffffffffffffffffffffffffffffffff");
+            context.to_string()
+        });
+    })
+    .await;
     // Another spec than the one that was ordered.
-    let changed = copies.join("changed").join(&name);
-    copy_tree(dir.path(), &changed);
-    for file in ["executor.lock", "renewed", "group", "steps.json"] {
-        let _ = fs_err::remove_file(changed.join(file));
-    }
-    let spec = fs_err::read_to_string(changed.join("spec.json")).unwrap().replace("echo begin", "echo forged");
-    fs_err::write(changed.join("spec.json"), spec).unwrap();
-    execute(&changed).await;
-    let result: Value = serde_json::from_slice(&fs_err::read(changed.join("result.json")).unwrap()).unwrap();
-    assert_eq!((&result["outcome"], &result["error"]["code"]), (&json!("not-attempted"), &json!("papers_refused")));
+    replay("changed", dir.name(), &|copy| {
+        rewrite(copy.join("spec.json"), &|text| text.replace("echo begin", "echo forged"));
+    })
+    .await;
+    // For another generation of the runner.
+    replay("generation", dir.name(), &|copy| {
+        rewrite(copy.join("context.json"), &|text| text.replace("\"generation\":1", "\"generation\":2"));
+    })
+    .await;
     system.open("script");
     let job = system.until_over(&job.id).await;
     assert_eq!(job.status, JobState::Finished);

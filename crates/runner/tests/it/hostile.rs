@@ -17,7 +17,7 @@ fn a_daemon_neither_survives_nor_holds_the_executor_up() {
         let entries = std::fs::read_dir("/proc").expect("proc").flatten();
         entries
             .filter(|e| {
-                std::fs::read(e.path().join("cmdline")).is_ok_and(|c| c.ends_with(format!("{time}\0").as_bytes()))
+                fs_err::read(e.path().join("cmdline")).is_ok_and(|c| c.ends_with(format!("{time}\0").as_bytes()))
             })
             .count()
     };
@@ -59,7 +59,7 @@ fn the_runner_is_hidden_from_scripts() {
     assert_eq!(result.outcome, Outcome::Finished, "{}", running.pipe(Pipe::Stderr));
     assert!(runner::shim::landlock_available(), "this test needs a kernel with landlock");
     assert_eq!(running.pipe(Pipe::Stdout), "fine\n");
-    assert_eq!(std::fs::read_to_string(witness.path().join("file")).expect("file"), "ok\n");
+    assert_eq!(fs_err::read_to_string(witness.path().join("file")).expect("file"), "ok\n");
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl World {
             ca_file: None,
             allow_paths: Vec::new(),
         };
-        std::fs::write(self.state.path().join("session.key"), "the-runners-key").expect("key");
+        fs_err::write(self.state.path().join("session.key"), "the-runners-key").expect("key");
         ExecutionDir::create(self.state.path(), &assignment, &bytes, &context).expect("directory")
     }
 
@@ -212,7 +212,7 @@ pub(crate) fn marked(execution: &str) -> Vec<u32> {
     entries
         .filter_map(|e| e.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| {
-            let environ = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ"));
+            let environ = fs_err::read(Path::new("/proc").join(pid.to_string()).join("environ"));
             environ.is_ok_and(|bytes| bytes.split(|b| *b == 0).any(|v| v == mark.as_bytes()))
         })
         .collect()

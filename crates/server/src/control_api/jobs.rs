@@ -105,7 +105,7 @@ pub(super) async fn wire(state: &AppState, job: store::Job, full: bool) -> ApiRe
 }
 
 /// The jobs of the org, newest first.
-#[utoipa::path(get, path = "/v1/runner-jobs", tag = "jobs", security(("token" = ["read-only"])), params(("install" = Option<String>, Query, description = "name or id"), ("runner" = Option<String>, Query, description = "name or id"), ("status" = Option<JobState>, Query), ("type" = Option<JobType>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Job])))]
+#[utoipa::path(get, path = "/v1/runner-jobs", tag = "jobs", security(("token" = ["read-only"])), params(("install" = Option<String>, Query, description = "name or id"), ("runner" = Option<String>, Query, description = "name or id"), ("status" = Option<JobState>, Query), ("type" = Option<JobType>, Query), ("without" = Option<JobType>, Query, description = "all types but this one"), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Job])))]
 async fn list(
     State(state): State<AppState>,
     Reader(at): Reader,
@@ -128,13 +128,13 @@ async fn list(
         ),
         None => None,
     };
-    let job_type = match search.text("type") {
-        Some(text) => Some(
-            JobType::parse(text).ok_or_else(|| unknown("type", text, JobType::ALL.map(JobType::as_str).join(", ")))?,
-        ),
-        None => None,
+    let of_type = |key: &str| {
+        let Some(text) = search.text(key) else { return Ok(None) };
+        let all = || JobType::ALL.map(JobType::as_str).join(", ");
+        JobType::parse(text).map(Some).ok_or_else(|| unknown("type", text, all()))
     };
-    let filter = JobFilter { install, runner, state: status, job_type };
+    let (job_type, without) = (of_type("type")?, of_type("without")?);
+    let filter = JobFilter { install, runner, state: status, job_type, without };
     let mut jobs = Vec::new();
     for job in state.store().jobs(&at.org, filter, page.offset(), page.fetch()).await? {
         jobs.push(wire(&state, job, false).await?);
