@@ -99,7 +99,7 @@ mod tests {
     fn every_code_has_a_page_and_its_page_names_it() {
         for code in ErrorCode::ALL {
             let path = format!("{}/../../docs/errors/{}.md", env!("CARGO_MANIFEST_DIR"), code.as_str());
-            let page = std::fs::read_to_string(&path).unwrap_or_default();
+            let page = fs_err::read_to_string(&path).unwrap_or_default();
             assert!(page.starts_with(&format!("# `{}`", code.as_str())), "docs/errors/{}.md is missing", code.as_str());
             assert_eq!(ErrorCode::parse(code.as_str()), Some(*code));
         }

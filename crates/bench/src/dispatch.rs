@@ -38,13 +38,8 @@ pub(crate) async fn dispatch_ms(system: &System, parked: usize, jobs: usize) -> 
         let key = Signatory::from_seed(&seed);
         let door = Door { http: &http, url: &system.runner_url };
         let joined = door.join(&command.credential, &key, "bench").await?;
-        let client = SessionClient::new(
-            http.clone(),
-            &system.runner_url,
-            joined.runner_id.clone(),
-            joined.generation,
-            key,
-        );
+        let client =
+            SessionClient::new(http.clone(), &system.runner_url, joined.runner_id.clone(), joined.generation, key);
         let version = joined.settings.version;
         tokio::spawn(park(client, version, send.clone()));
         runners.push(install.runner_id);

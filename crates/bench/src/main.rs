@@ -95,7 +95,7 @@ async fn measure(dist: &Path) -> anyhow::Result<Vec<Figure>> {
 fn print(figures: &[Figure]) {
     println!("{:<24} {:>10} {:<5} {:>10} {:>10}  floor is", "name", "value", "unit", "floor", "aim");
     for f in figures {
-        let floor = f.floor.map_or("-".to_owned(), |v| format!("{v:.3}"));
+        let floor = f.floor.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
         let mark = if f.good() { "" } else { "  MISSED" };
         println!(
             "{:<24} {:>10.3} {:<5} {:>10} {:>10.3}  {}{mark}",

@@ -27,7 +27,7 @@ impl Default for Pace {
             leases: Duration::from_millis(500),
             logs: Duration::from_secs(2),
             health: Duration::from_secs(5),
-            cleanup: Duration::from_secs(600),
+            cleanup: Duration::from_secs(60),
             seal_quiet_s: 60,
             segment_bytes: 4 << 20,
         }
@@ -75,10 +75,8 @@ impl Conductor {
 
     /// Folds hot log batches into segments.
     pub async fn reconcile_logs(&self, pace: Pace) -> Result<()> {
-        let input = SealInput {
-            full_bytes: pace.segment_bytes,
-            quiet_since: self.now().plus_s(-(pace.seal_quiet_s as i64)),
-        };
+        let input =
+            SealInput { full_bytes: pace.segment_bytes, quiet_since: self.now().plus_s(-(pace.seal_quiet_s as i64)) };
         for (org, execution) in self.store.sealable(input, BATCH).await? {
             self.store.seal_log(&org, &execution, pace.segment_bytes).await?;
         }
@@ -95,7 +93,9 @@ impl Conductor {
         Ok(())
     }
 
+    /// Forgets what is old, and learns a signing key that another replica has made.
     pub async fn reconcile_cleanup(&self) -> Result<()> {
+        self.refresh_keys().await?;
         self.store.forget_old_idempotency(self.now().plus_s(-IDEMPOTENCY_DAYS * 86_400)).await?;
         let old = self.now().plus_s(-HEALTH_CHECKS_KEPT_S);
         while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}

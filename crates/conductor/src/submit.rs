@@ -55,12 +55,8 @@ impl Conductor {
             ("NUON_INSTALL_ID".to_owned(), install.id.to_string()),
             ("TRIGGER_TYPE".to_owned(), "adhoc".to_owned()),
         ]);
-        let spec = ActionSpec {
-            steps: action.steps,
-            builtin_env,
-            run_env: action.run_env,
-            override_env: BTreeMap::new(),
-        };
+        let spec =
+            ActionSpec { steps: action.steps, builtin_env, run_env: action.run_env, override_env: BTreeMap::new() };
         let draft = Draft {
             name: action.name,
             install: Some(install),

@@ -287,7 +287,9 @@ mod tests {
         text.push_str("```\n");
         let path = format!("{}/../../docs/job-states.md", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("UPDATE").is_some() {
-            std::fs::File::create(&path).and_then(|mut f| std::io::Write::write_all(&mut f, text.as_bytes())).expect("written");
+            std::fs::File::create(&path)
+                .and_then(|mut f| std::io::Write::write_all(&mut f, text.as_bytes()))
+                .expect("written");
         } else {
             let committed = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(committed == text, "docs/job-states.md is old: run `make generate`");

@@ -416,7 +416,7 @@ mod tests {
             Err(PaperError::Mismatch("grant", "session"))
         );
         // A grant never passes as an order: the tags differ.
-        let crossed = w.signatory.paper(GRANT_TAG, order.payload.clone());
+        let crossed = w.signatory.paper(GRANT_TAG, order.payload);
         assert_eq!(check(&w, &crossed, &grant, SPEC, w.now), Err(PaperError::BadSignature("order")));
     }
 

@@ -145,7 +145,7 @@ mod tests {
         let disabled = RunnerReport { disabled_since: Some(t), ..report.clone() };
         let leaving = RunnerReport { draining: true, ..report.clone() };
         let full = RunnerReport { disk_free_bytes: 1, disk_floor_bytes: 1 << 20, ..report.clone() };
-        let busy = RunnerReport { busy: BTreeMap::from([(JobGroup::Actions, vec![job.clone(); 4])]), ..report.clone() };
+        let busy = RunnerReport { busy: BTreeMap::from([(JobGroup::Actions, vec![job.clone(); 4])]), ..report };
         let cases = [
             (Situation { presence: Presence::Never, ..base.clone() }, "no runner yet"),
             (Situation { presence: Presence::Offline(t), ..base.clone() }, "offline since 2027"),

@@ -152,11 +152,7 @@ impl Default for ServerConfig {
             auth: Auth { bootstrap_token_file: None, bootstrap_email: "admin@localhost".into() },
             log: Log { level: "info".into(), format: "json".into() },
             logs: Logs { seal_quiet_s: 60, segment_bytes: 4 << 20 },
-            limits: Limits {
-                body_bytes: 20 << 20,
-                archive_bytes: c::ARCHIVE_BYTES as usize,
-                log_body_bytes: 4 << 20,
-            },
+            limits: Limits { body_bytes: 20 << 20, archive_bytes: c::ARCHIVE_BYTES as usize, log_body_bytes: 4 << 20 },
             timing: Timing {
                 hold_s: c::HOLD_S,
                 lease_s: c::LEASE_S,
@@ -371,7 +367,8 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let (config, explained) = ServerConfig::load(None, env(&[("FERRY_SECRETS__MASTER_KEY", "m1:abc")])).expect("config");
+        let (config, explained) =
+            ServerConfig::load(None, env(&[("FERRY_SECRETS__MASTER_KEY", "m1:abc")])).expect("config");
         assert_eq!(config.secrets.master_key.as_deref(), Some("m1:abc"));
         assert!(explained.iter().all(|e| !e.value.contains("abc")));
     }

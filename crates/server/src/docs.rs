@@ -70,7 +70,11 @@ fn page(document: &Value) -> String {
     for (name, schema) in document["components"]["schemas"].as_object().into_iter().flatten() {
         let text = serde_json::to_string_pretty(schema).unwrap_or_default();
         let name = escape(name);
-        let _ = write!(html, "<details id='{name}'><summary><code>{name}</code></summary><pre>{}</pre></details>", escape(&text));
+        let _ = write!(
+            html,
+            "<details id='{name}'><summary><code>{name}</code></summary><pre>{}</pre></details>",
+            escape(&text)
+        );
     }
     html
 }
@@ -94,7 +98,7 @@ fn describe(path: &str, method: &str, operation: &Value) -> String {
         let text = escape(response["description"].as_str().unwrap_or_default());
         let _ = write!(rows, "<tr><td>{}<td class=r>answer<td>{text}{name}", escape(status));
     }
-    let summary = operation["summary"].as_str().or(operation["description"].as_str()).unwrap_or_default();
+    let summary = operation["summary"].as_str().or_else(|| operation["description"].as_str()).unwrap_or_default();
     let role = operation["security"][0]["token"][0].as_str().map(|r| match r {
         "any" => " <span class=r>needs a token</span>".to_owned(),
         role => format!(" <span class=r>needs {role}</span>"),
@@ -110,6 +114,6 @@ fn describe(path: &str, method: &str, operation: &Value) -> String {
 
 fn schema_name(part: &Value) -> Option<String> {
     let schema = &part["content"].as_object()?.values().next()?["schema"];
-    let reference = schema["$ref"].as_str().or(schema["items"]["$ref"].as_str())?;
+    let reference = schema["$ref"].as_str().or_else(|| schema["items"]["$ref"].as_str())?;
     reference.rsplit('/').next().map(escape)
 }

@@ -28,7 +28,7 @@ impl PresenceBook {
         let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = dirty.entry(runner.clone()).or_default();
         entry.sightings = Sightings { seen_at: Some(now), closed_at: None };
-        entry.report = report.or(entry.report.take());
+        entry.report = report.or_else(|| entry.report.take());
         drop(dirty);
         self.changed.notify_one();
     }

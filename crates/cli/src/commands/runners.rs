@@ -204,11 +204,16 @@ fn show_health(out: &Output, outputs: &serde_json::Map<String, Value>) -> Result
     let checks = outputs.get("checks").and_then(Value::as_array).into_iter().flatten();
     let rows = checks.map(|check| {
         let hint = check["hint"].as_str().map(|h| format!(" ({h})")).unwrap_or_default();
-        vec![strong(text(check, "name")), status(text(check, "status")), cell(format!("{}{hint}", text(check, "detail")))]
+        vec![
+            strong(text(check, "name")),
+            status(text(check, "status")),
+            cell(format!("{}{hint}", text(check, "detail"))),
+        ]
     });
     out.table(&["CHECK", "RESULT", "DETAIL"], rows.collect())?;
     let mut pairs = Vec::new();
-    let load: Vec<String> = outputs.get("load_average").and_then(Value::as_array).into_iter().flatten().map(plain).collect();
+    let load: Vec<String> =
+        outputs.get("load_average").and_then(Value::as_array).into_iter().flatten().map(plain).collect();
     if !load.is_empty() {
         pairs.push(("load average", cell(load.join(" "))));
     }
@@ -217,8 +222,7 @@ fn show_health(out: &Output, outputs: &serde_json::Map<String, Value>) -> Result
     }
     // Each group is served by the same loop: how long ago it last heard of the control plane.
     let ages = outputs.get("groups").and_then(Value::as_object).into_iter().flatten();
-    let ages: Vec<String> =
-        ages.filter_map(|(group, g)| Some(format!("{group} {}s", g["age_s"].as_u64()?))).collect();
+    let ages: Vec<String> = ages.filter_map(|(group, g)| Some(format!("{group} {}s", g["age_s"].as_u64()?))).collect();
     if !ages.is_empty() {
         pairs.push(("groups served", cell(format!("{} ago", ages.join(", ")))));
     }

@@ -197,7 +197,7 @@ async fn an_action_as_one_document() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_directory_is_uploaded_before_the_job_names_it() {
     let home = tempfile::tempdir().expect("home");
-    std::fs::write(home.path().join("hello.sh"), "echo hello").expect("file");
+    fs_err::write(home.path().join("hello.sh"), "echo hello").expect("file");
     let server = Server::start(|request, _| match request.method.as_str() {
         "PUT" => {
             let digest = request.path.trim_start_matches("/v1/archives/");

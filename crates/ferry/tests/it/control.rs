@@ -322,6 +322,8 @@ async fn every_wait_has_its_reason() {
     set(&system, slots(1)).await;
     assert_eq!(system.until_over(&job.id).await.status, JobState::Finished);
 
+    // Between two polls nobody sees a connection close: the runner holds one when it dies.
+    system.until_idle().await;
     runner.kill();
     let job = system.script("true").await;
     system.until_waiting(&job.id, "runner disconnected at").await;

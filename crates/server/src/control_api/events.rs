@@ -27,6 +27,8 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 const BATCH: u64 = 200;
 /// How long a stream waits for a wake-up before it looks by itself.
 const LOOK: Duration = Duration::from_secs(5);
+const LOOK_SOON: Duration = Duration::from_millis(50);
+const LOOKS_SOON: i32 = 10;
 /// Comments that keep proxies from closing a quiet stream.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -45,7 +47,7 @@ fn wire(event: store::Event) -> Event {
 /// Where to go on: the header of a reconnecting client, or the query.
 pub(super) fn position(headers: &HeaderMap, search: &Search) -> Option<String> {
     let header = headers.get("last-event-id").and_then(|v| v.to_str().ok());
-    header.or(search.text("after")).map(str::to_owned)
+    header.or_else(|| search.text("after")).map(str::to_owned)
 }
 
 pub(super) fn wants_stream(headers: &HeaderMap) -> bool {
@@ -82,15 +84,19 @@ fn live(state: AppState, org: OrgId, mut after: EventCursor) -> impl Stream<Item
     let (send, receive) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
         let subscription = state.store().notifier().subscribe(topic::org(&org));
+        // On PostgreSQL an event shows only when no older transaction is open: after a wake-up it is looked for again soon.
+        let mut soon = 0;
         loop {
             let woken = subscription.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
             let events = state.store().events_after(&org, after, BATCH).await.unwrap_or_default();
             if events.is_empty() {
+                let pause = if soon > 0 { LOOK_SOON } else { LOOK };
+                soon -= i32::from(soon > 0);
                 tokio::select! {
-                    () = woken => {}
-                    () = tokio::time::sleep(LOOK) => {}
+                    () = woken => soon = LOOKS_SOON,
+                    () = tokio::time::sleep(pause) => {}
                     () = state.stop.cancelled() => return,
                     () = send.closed() => return,
                 }

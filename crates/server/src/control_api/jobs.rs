@@ -16,11 +16,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Params};
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(get))
-        .routes(routes!(cancel))
-        .routes(routes!(settle))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(cancel)).routes(routes!(settle))
 }
 
 pub(super) fn parse_id(text: &str) -> ApiResult<JobId> {
@@ -120,7 +116,8 @@ async fn list(
         Some(name) => Some(state.store().runner(&at.org, name).await?.id),
         None => None,
     };
-    let unknown = |what: &str, text: &str, all: String| ApiError::invalid(format!("`{text}` is no {what}; use one of {all}"));
+    let unknown =
+        |what: &str, text: &str, all: String| ApiError::invalid(format!("`{text}` is no {what}; use one of {all}"));
     let status = match search.text("status") {
         Some(text) => Some(
             JobState::parse(text)

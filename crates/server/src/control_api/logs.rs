@@ -48,7 +48,11 @@ fn is_over(job: &Job) -> bool {
 
 /// A log stream: whether more may come.
 #[utoipa::path(get, path = "/v1/log-streams/{log_stream_id}", tag = "logs", security(("token" = ["read-only"])), params(("log_stream_id" = String, Path)), responses((status = 200, body = LogStream), (status = 404, body = api::ErrorBody)))]
-async fn stream(State(state): State<AppState>, Reader(at): Reader, Path(id): Path<String>) -> ApiResult<Json<LogStream>> {
+async fn stream(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(id): Path<String>,
+) -> ApiResult<Json<LogStream>> {
     let job = job_of(&state, &at, &id).await?;
     Ok(Json(LogStream {
         open: !job.state.is_terminal(),
@@ -94,9 +98,9 @@ async fn page(
     headers: &HeaderMap,
 ) -> ApiResult<Response> {
     let cursor = match headers.get(headers::LOG_OFFSET).map(|v| v.to_str().unwrap_or("?")).filter(|v| !v.is_empty()) {
-        Some(text) => {
-            Some(text.parse::<u64>().map_err(|_| ApiError::invalid("X-Nuon-API-Offset must be a number of nanoseconds"))?)
-        }
+        Some(text) => Some(
+            text.parse::<u64>().map_err(|_| ApiError::invalid("X-Nuon-API-Offset must be a number of nanoseconds"))?,
+        ),
         None => None,
     };
     let mut records = Vec::new();

@@ -167,14 +167,22 @@ async fn change(
 
 /// Lets a runner finish what it has and take nothing more.
 #[utoipa::path(post, path = "/v1/runners/{runner_id}/drain", tag = "runners", security(("token" = ["operator"])), params(("runner_id" = String, Path, description = "name or id")), responses((status = 200, body = Runner), (status = 404, body = api::ErrorBody)))]
-async fn drain(State(state): State<AppState>, Operator(at): Operator, Path(id): Path<String>) -> ApiResult<Json<Runner>> {
+async fn drain(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(id): Path<String>,
+) -> ApiResult<Json<Runner>> {
     let runner = state.store().runner(&at.org, &id).await?;
     change(&state, &at, &runner.id, RunnerChange::Drain(true)).await
 }
 
 /// Lets a drained runner take jobs again.
 #[utoipa::path(post, path = "/v1/runners/{runner_id}/resume", tag = "runners", security(("token" = ["operator"])), params(("runner_id" = String, Path, description = "name or id")), responses((status = 200, body = Runner), (status = 404, body = api::ErrorBody)))]
-async fn resume(State(state): State<AppState>, Operator(at): Operator, Path(id): Path<String>) -> ApiResult<Json<Runner>> {
+async fn resume(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(id): Path<String>,
+) -> ApiResult<Json<Runner>> {
     let runner = state.store().runner(&at.org, &id).await?;
     change(&state, &at, &runner.id, RunnerChange::Drain(false)).await
 }

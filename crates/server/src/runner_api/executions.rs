@@ -1,9 +1,7 @@
 //! What happens to an execution: start, renew, progress, log, result.
 
 use api::ErrorCode;
-use api::runner::{
-    LogAnswer, ProgressRequest, RenewAnswer, RenewRequest, ResultAnswer, ResultRequest, StartAnswer,
-};
+use api::runner::{LogAnswer, ProgressRequest, RenewAnswer, RenewRequest, ResultAnswer, ResultRequest, StartAnswer};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -106,7 +104,8 @@ pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -
         return Ok(Json(LogAnswer { next_seq: state.store().log_head(id).await? }));
     }
     let chunks = unpack_batch(&on.signed.body).map_err(|e| ApiError::invalid(e.to_string()))?;
-    let first_seq = chunks.first().map(|c| c.seq).ok_or_else(|| ApiError::invalid("a batch holds at least one chunk"))?;
+    let first_seq =
+        chunks.first().map(|c| c.seq).ok_or_else(|| ApiError::invalid("a batch holds at least one chunk"))?;
     if chunks.iter().zip(first_seq..).any(|(c, seq)| c.seq != seq) {
         return Err(ApiError::new(ErrorCode::InvalidRequest, "the chunks of a batch are not in order"));
     }
