@@ -3,4 +3,5 @@
 source "$(dirname "$0")/lib.sh"
 scripts/dist.sh
 cargo build --profile dist -p bench -p ferry
-exec target/dist/bench dist target/bench.json
+mkdir -p target
+exec "${CARGO_TARGET_DIR:-target}/dist/bench" dist target/bench.json

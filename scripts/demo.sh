@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.sh"
 need_rust
 say "building"
 cargo build --quiet -p ferry -p runner
-bin=$PWD/target/debug
+bin=${CARGO_TARGET_DIR:-$PWD/target}/debug
 data=${FERRY_DEV_DIR:-$PWD/.ferry}
 export FERRY_CONFIG=${FERRY_CONFIG:-$data/context.toml}
 ferry() { "$bin/ferry" "$@"; }

@@ -10,6 +10,6 @@ export FERRY_GIT_REF
 cargo build --profile dist -p runner --target "$target"
 cargo build --profile dist -p ferry
 mkdir -p dist
-install -m 755 "target/$target/dist/ferry-runner" dist/ferry-runner
-install -m 755 target/dist/ferry dist/ferry
+install -m 755 "${CARGO_TARGET_DIR:-target}/$target/dist/ferry-runner" dist/ferry-runner
+install -m 755 "${CARGO_TARGET_DIR:-target}/dist/ferry" dist/ferry
 ls -l dist

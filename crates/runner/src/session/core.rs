@@ -620,13 +620,24 @@ mod tests {
         effects.iter().find_map(|e| if let Effect::Poll(p) = e { Some(&**p) } else { None })
     }
 
-    /// Brings an execution to the point where its executor runs.
+    fn renewed(id: &ExecutionId) -> Event {
+        Event::Renewed(Box::new(RenewAnswer {
+            renewed: vec![id.clone()],
+            lost: vec![],
+            cancels: vec![],
+            lease_s: 30,
+            server_time: Timestamp::from_micros(1),
+        }))
+    }
+
+    /// Brings an execution to the point where its executor runs and its lease was renewed once.
     fn running(core: &mut Core, n: u128) -> ExecutionId {
         let a = assignment(n);
         let id = a.execution_id.clone();
         core.handle(answered(PollAnswer { jobs: vec![a], ..answer() }), 0);
         assert_eq!(core.handle(Event::Prepared(id.clone()), 0)[0], Effect::Start(id.clone()));
         assert_eq!(core.handle(Event::Started(id.clone()), 0)[0], Effect::Spawn(id.clone()));
+        core.handle(renewed(&id), 0);
         id
     }
 
@@ -661,20 +672,25 @@ mod tests {
         let mut core = core();
         let id = running(&mut core, 1);
         let renew = |effects: &[Effect]| effects.iter().any(|e| matches!(e, Effect::Renew(_)));
+        let renewed = || {
+            let answer = RenewAnswer {
+                renewed: vec![id.clone()],
+                lost: vec![],
+                cancels: vec![],
+                lease_s: 30,
+                server_time: Timestamp::from_micros(1),
+            };
+            Event::Renewed(Box::new(answer))
+        };
+        // The first renewal went out with the start.
+        assert!(core.handle(renewed(), 0).contains(&Effect::Touch(vec![id.clone()])));
         let mut at = 0;
         let mut seen = 0;
         for _ in 0..40 {
             at += 1000;
             if renew(&core.handle(tick(), at)) {
                 seen += 1;
-                let answer = RenewAnswer {
-                    renewed: vec![id.clone()],
-                    lost: vec![],
-                    cancels: vec![],
-                    lease_s: 30,
-                    server_time: Timestamp::from_micros(1),
-                };
-                assert!(core.handle(Event::Renewed(Box::new(answer)), at).contains(&Effect::Touch(vec![id.clone()])));
+                assert!(core.handle(renewed(), at).contains(&Effect::Touch(vec![id.clone()])));
             }
         }
         assert!((3..=5).contains(&seen), "{seen} renewals in 40 s");
@@ -716,8 +732,8 @@ mod tests {
         assert!(!effects.iter().any(|e| matches!(e, Effect::Cancel { .. })));
         let effects = core.handle(tick(), 100 + 60_000);
         assert!(effects.contains(&Effect::Cancel { id: id.clone(), reason: "the runner is shutting down" }));
-        core.handle(Event::Ended { id: id.clone(), has_result: true }, 161_000);
-        assert!(core.handle(Event::Delivered(id), 161_001).contains(&Effect::Exit(Ending::Done)));
+        core.handle(Event::Ended { id: id.clone(), has_result: true }, 61_000);
+        assert!(core.handle(Event::Delivered(id), 61_001).contains(&Effect::Exit(Ending::Done)));
     }
 
     #[test]
