@@ -10,5 +10,6 @@ fi
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --all-features -- -D warnings
 cargo build --workspace --all-features --bins
-cargo test --workspace --all-features
+# Most tests wait for processes; more threads than cores keep both busy.
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-4} cargo test --workspace --all-features
 scripts/hygiene.sh

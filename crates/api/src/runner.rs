@@ -1,7 +1,7 @@
 //! Wire types of the Runner API. Every request but the join is signed with the session's key.
 
 use model::papers::{EndorsedKey, Signed};
-use model::runner::{RunnerKind, RunnerReport, RunnerSettings};
+use model::runner::{HeldState, RunnerKind, RunnerReport, RunnerSettings};
 use model::{ExecutionId, InstallId, JobGroup, JobId, JobType, LogStreamId, OrgId, RunnerId, StepResult, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,9 +51,8 @@ wire! {
     pub struct Held {
         pub execution_id: ExecutionId,
         pub epoch: u64,
-        /// The executor died without a result: say so, and it becomes `unknown` at once.
         #[serde(default)]
-        pub dead: bool,
+        pub state: HeldState,
     }
 
     /// The one held request of a runner.

@@ -122,7 +122,8 @@ pub enum JobState {
 pub enum JobEvent {
     /// A runner takes it.
     Claim,
-    /// The claim goes back: missing from the runner's list, its lease ended, or its session was fenced.
+    /// It goes back, and nothing was started: missing from the runner's list, its lease ended, its session was fenced, or
+    /// the runner says so.
     HandBack,
     /// The runner asks to start, and the server agrees.
     Start,
@@ -203,9 +204,11 @@ impl JobState {
                 E::Claim | E::Vanish | E::Revive | E::Retry | E::Result(_) | E::Settle(_) => illegal,
             },
             Self::Running => match event {
+                // The start was granted, and the runner died before it spawned anything.
+                E::HandBack => Ok(Self::Queued),
                 E::Vanish => Ok(Self::Unknown),
                 E::Result(outcome) => Ok(outcome.into()),
-                E::Claim | E::HandBack | E::Start | E::Revive | E::Retry | E::Withdraw(_) | E::Settle(_) => illegal,
+                E::Claim | E::Start | E::Revive | E::Retry | E::Withdraw(_) | E::Settle(_) => illegal,
             },
             Self::Unknown => match event {
                 E::Revive => Ok(Self::Running),

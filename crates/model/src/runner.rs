@@ -48,6 +48,20 @@ impl RunnerKind {
     }
 }
 
+/// How an execution stands that a runner has a directory for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldState {
+    /// An executor works on it, or its result is on the way.
+    #[default]
+    Alive,
+    /// The executor died without a result, and nothing of it is left.
+    Dead,
+    /// An earlier process took it and died before it started anything; it never will.
+    Unstarted,
+}
+
 /// What the control plane sets for a runner; changes reach it without a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -114,7 +114,7 @@ pub(crate) async fn end_current(tx: &mut Tx<'_>, job: &Job, state: &str, reason:
     Ok(())
 }
 
-/// A claim that was never started goes back to the queue.
+/// An execution of which nothing was started goes back to the queue.
 pub(crate) async fn hand_back(
     tx: &mut Tx<'_>,
     execution: &ExecutionRow,
@@ -122,8 +122,12 @@ pub(crate) async fn hand_back(
     reason: &str,
     now: Timestamp,
 ) -> Result<()> {
-    if job.state == JobState::Claimed && job.epoch == execution.epoch {
+    if matches!(job.state, JobState::Claimed | JobState::Running) && job.epoch == execution.epoch {
         move_job(tx, job, JobEvent::HandBack, reason, None, "ferry", now).await?;
+        if job.cancel_at.is_some() {
+            let (event, reason) = (JobEvent::Withdraw(Outcome::Cancelled), "cancelled before it started");
+            move_job(tx, job, event, reason, Some("cancelled"), "ferry", now).await?;
+        }
     }
     set_state(tx, &execution.id, "handed-back", reason, now).await
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::papers::Signed;
-use model::runner::RunnerSettings;
+use model::runner::{HeldState, RunnerSettings};
 use model::{
     AccountId, Digest, ExecutionId, InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId,
     Outcome, RunnerId, Timestamp, constants,
@@ -167,8 +167,8 @@ pub(crate) async fn move_job(
     match event {
         JobEvent::Claim => job.epoch += 1,
         JobEvent::Start => job.started_at = Some(now),
-        JobEvent::HandBack
-        | JobEvent::Vanish
+        JobEvent::HandBack => job.started_at = None,
+        JobEvent::Vanish
         | JobEvent::Revive
         | JobEvent::Retry
         | JobEvent::Withdraw(_)
@@ -205,8 +205,8 @@ pub struct PollInput {
     /// The runner's process and poll; an older poll than the latest is refused.
     pub order: (u64, u64),
     pub free: BTreeMap<JobGroup, u32>,
-    /// Execution, epoch, and whether its executor is dead.
-    pub held: Vec<(ExecutionId, u64, bool)>,
+    /// Execution, epoch, and how it stands.
+    pub held: Vec<(ExecutionId, u64, HeldState)>,
     pub lease_s: u64,
     pub now: Timestamp,
     /// Ids and token hashes for what may be claimed; drawn outside the transaction.
@@ -657,7 +657,7 @@ async fn compare_lists(
     live: &[ExecutionRow],
     output: &mut PollOutput,
 ) -> Result<()> {
-    let held: BTreeMap<&ExecutionId, bool> = input.held.iter().map(|(id, _, dead)| (id, *dead)).collect();
+    let held: BTreeMap<&ExecutionId, HeldState> = input.held.iter().map(|(id, _, state)| (id, *state)).collect();
     let known: BTreeSet<&ExecutionId> = live.iter().map(|e| &e.id).collect();
     output.lost.extend(held.keys().filter(|id| !known.contains(*id)).map(|id| (*id).clone()));
     let verdict = |e: &ExecutionRow| Verdict::of(e, held.get(&e.id).copied(), input.generation);
@@ -686,7 +686,7 @@ async fn compare_lists(
 /// What a runner's list says about an execution of ours.
 enum Verdict {
     Held,
-    /// Not started, and not there: it goes back.
+    /// Nothing was started, and nothing will be: it goes back.
     HandBack,
     /// Started, and not there any more.
     Vanished(&'static str),
@@ -697,17 +697,20 @@ enum Verdict {
 }
 
 impl Verdict {
-    /// `there`: whether the runner lists it, and if so, whether its executor is dead.
-    fn of(execution: &ExecutionRow, there: Option<bool>, generation: u64) -> Self {
+    /// `there`: how the runner has it, if it has it at all.
+    fn of(execution: &ExecutionRow, there: Option<HeldState>, generation: u64) -> Self {
+        use HeldState::{Alive, Dead, Unstarted};
+        let same = execution.generation == generation;
         match (execution.state.as_str(), there) {
-            (_, Some(false)) => Self::Held,
-            ("pending", None | Some(true)) => Self::HandBack,
-            ("in-progress", Some(true)) => Self::Vanished("the executor died without a result"),
+            (_, Some(Alive)) => Self::Held,
+            ("pending", None | Some(Dead | Unstarted)) => Self::HandBack,
+            ("in-progress", Some(Unstarted)) if same => Self::HandBack,
+            ("in-progress", Some(Dead | Unstarted)) => Self::Vanished("the executor died without a result"),
             ("in-progress", None) => {
                 Self::Vanished("the runner lost this execution: its state directory is gone or was emptied")
             }
-            (_, None | Some(true)) if execution.generation == generation => Self::Gone,
-            (_, None | Some(true)) => Self::Out,
+            (_, None | Some(Dead | Unstarted)) if same => Self::Gone,
+            (_, None | Some(Dead | Unstarted)) => Self::Out,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Logs at rest: numbered batches in a hot table, folded into segments in the blob store. Both hold the same frames.
 
+use std::io::Read as _;
+
 use bytes::Bytes;
-use model::log::Chunk;
+use model::log::{Body, Chunk};
 use model::{ExecutionId, OrgId, Timestamp};
 
 use crate::db::params;
@@ -25,6 +27,8 @@ pub struct SealInput {
 
 /// Largest batch after decompression.
 const BATCH_PLAIN: usize = 4 << 20;
+/// What one segment, or one read, may hold after decompression (and one batch more): zeros compress a thousandfold.
+const PIECE_PLAIN: u64 = 16 << 20;
 /// Pieces that one read takes from the hot table.
 const HOT_ROWS: u64 = 16;
 /// Rows that one segment takes at most.
@@ -44,24 +48,32 @@ pub fn unpack_batch(data: &[u8]) -> Result<Vec<Chunk>> {
     Chunk::decode_all(&plain).map_err(|e| StoreError::Conflict(e.to_string()))
 }
 
-/// Decompresses frames that were put one after the other.
+/// Decompresses frames that were put one after the other; bounded, as they were when they were put there.
 fn unpack_segment(data: &[u8]) -> Result<Vec<Chunk>> {
-    let plain = zstd::stream::decode_all(data).map_err(StoreError::db)?;
+    let bound = PIECE_PLAIN + 2 * BATCH_PLAIN as u64;
+    let mut plain = Vec::new();
+    let mut decoder = zstd::stream::Decoder::new(data).map_err(StoreError::db)?.take(bound + 1);
+    decoder.read_to_end(&mut plain).map_err(StoreError::db)?;
+    if plain.len() as u64 > bound {
+        return Err(StoreError::corrupt("log segment"));
+    }
     Chunk::decode_all(&plain).map_err(StoreError::db)
 }
 
 impl Store {
-    /// Appends a batch if it is the next one. Returns the number that is wanted next: a batch that is already there changes
-    /// nothing, one that would leave a hole is refused.
+    /// Appends a batch (`data`, which unpacks to `chunks`) if it is the next one. Returns the number that is wanted next: a
+    /// batch that is already there changes nothing, one that would leave a hole is refused.
     pub async fn append_log(
         &self,
         org: &OrgId,
         execution: &ExecutionId,
-        first_seq: u64,
-        next_seq: u64,
+        chunks: &[Chunk],
         data: Vec<u8>,
         now: Timestamp,
     ) -> Result<u64> {
+        let Some(first_seq) = chunks.first().map(|c| c.seq) else { return self.log_head(execution).await };
+        let next_seq = first_seq + chunks.len() as u64;
+        let plain: u64 = chunks.iter().map(plain_bytes).sum();
         let (org, execution) = (org.clone(), execution.clone());
         self.logs_db()
             .write(move |tx| {
@@ -81,8 +93,8 @@ impl Store {
                     }
                     let size = data.len() as i64;
                     tx.exec(
-                        "INSERT INTO log_chunks (execution_id, first_seq, next_seq, data) VALUES ($1, $2, $3, $4)",
-                        params![&execution, first_seq, next_seq, data],
+                        "INSERT INTO log_chunks (execution_id, first_seq, next_seq, plain_bytes, data) VALUES ($1, $2, $3, $4, $5)",
+                        params![&execution, first_seq, next_seq, plain, data],
                     )
                     .await?;
                     tx.exec(
@@ -145,13 +157,19 @@ impl Store {
                     }
                     let rows = tx
                         .query(
-                            "SELECT first_seq, next_seq, data FROM log_chunks WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT $3",
+                            "SELECT first_seq, next_seq, data, plain_bytes FROM log_chunks WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT $3",
                             params![&execution, from_seq, HOT_ROWS],
                         )
                         .await?;
-                    rows.iter()
-                        .map(|row| Ok(LogPiece::Hot { first_seq: row.get(0)?, next_seq: row.get(1)?, data: row.get(2)? }))
-                        .collect()
+                    let (mut pieces, mut plain) = (Vec::new(), 0);
+                    for row in rows {
+                        pieces.push(LogPiece::Hot { first_seq: row.get(0)?, next_seq: row.get(1)?, data: row.get(2)? });
+                        plain += row.get::<u64>(3)?;
+                        if plain >= PIECE_PLAIN {
+                            break;
+                        }
+                    }
+                    Ok(pieces)
                 })
             })
             .await
@@ -184,12 +202,13 @@ impl Store {
                 let id = id.clone();
                 Box::pin(async move {
                     // Sizes first: only what one segment takes is read.
-                    let sizes = "SELECT first_seq, next_seq, length(data) FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT $2";
-                    let (mut end, mut size) = (0, 0);
+                    let sizes = "SELECT first_seq, next_seq, length(data), plain_bytes FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT $2";
+                    let (mut end, mut size, mut plain) = (0, 0, 0);
                     for row in tx.query(sizes, params![&id, SEAL_ROWS]).await? {
                         end = row.get::<u64>(1)?;
                         size += row.get::<u64>(2)?;
-                        if size >= target_bytes {
+                        plain += row.get::<u64>(3)?;
+                        if size >= target_bytes || plain >= PIECE_PLAIN {
                             break;
                         }
                     }
@@ -307,6 +326,12 @@ impl Store {
             })
             .await
     }
+}
+
+/// What a chunk takes in memory and in a frame, about.
+fn plain_bytes(chunk: &Chunk) -> u64 {
+    const FRAME: u64 = 40;
+    FRAME + if let Body::Data(data) = &chunk.body { data.len() as u64 } else { 8 }
 }
 
 /// Where an org's archive lies in the blob store.

@@ -8,7 +8,7 @@ use api::control::{CreateApp, CreateInstall, CreateOrg, CreateToken, Job};
 use api::runner::PollRequest;
 use api::{ErrorCode, headers};
 use model::papers::Signatory;
-use model::runner::RunnerReport;
+use model::runner::{HeldState, RunnerReport};
 use model::{JobState, Role};
 use reqwest::{Method, StatusCode};
 use runner::directory::ExecutionDir;
@@ -269,7 +269,11 @@ async fn a_runner_sees_nothing_of_another_runner() {
         runner::session::now(),
     );
     refused_as(other.result(about, assignment.epoch, &result).await, ErrorCode::NotFound);
-    let held = api::runner::Held { execution_id: assignment.execution_id.clone(), epoch: assignment.epoch, dead: true };
+    let held = api::runner::Held {
+        execution_id: assignment.execution_id.clone(),
+        epoch: assignment.epoch,
+        state: HeldState::Dead,
+    };
     let renewed = other.renew(vec![held.clone()], seconds(5)).await.unwrap();
     assert_eq!((renewed.renewed.len(), renewed.lost.len()), (0, 1));
     let polled = other.poll(&PollRequest { held: vec![held], ..poll() }, 1).await.unwrap();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, Timing};
-use model::runner::{RunnerReport, RunnerSettings};
+use model::runner::{HeldState, RunnerReport, RunnerSettings};
 use model::{ExecutionId, JobGroup, JobId, Timestamp, constants};
 
 /// What the driver tells.
@@ -14,11 +14,14 @@ pub enum Event {
     Tick {
         disk_free_bytes: u64,
     },
+    /// `seq` is the poll's own: an answer that was overtaken by a newer poll says nothing any more.
     PollAnswered {
+        seq: u64,
         nonce: String,
         answer: Box<PollAnswer>,
     },
     PollFailed {
+        seq: u64,
         fenced: bool,
     },
     /// Papers and spec are verified and lie in the execution's directory.
@@ -104,6 +107,8 @@ enum Phase {
     Reaping,
     /// The executor is gone without a result; the server has not heard of it yet.
     Dead,
+    /// An earlier process took it and started nothing; the server has not heard of it yet.
+    Unstarted,
     /// Only its log and result are still to be delivered.
     Delivering,
 }
@@ -132,6 +137,8 @@ pub enum Found {
     Running,
     WithResult,
     Dead,
+    /// Prepared, and nothing was started: it goes back.
+    Unstarted,
 }
 
 pub struct Core {
@@ -189,6 +196,7 @@ impl Core {
             Found::WithResult => Phase::Delivering,
             // Its death is told when nothing of it is left: then others may work on its target.
             Found::Dead => Phase::Reaping,
+            Found::Unstarted => Phase::Unstarted,
         };
         self.insert(assignment, phase);
     }
@@ -223,8 +231,11 @@ impl Core {
         let mut out = Vec::new();
         match event {
             Event::Tick { disk_free_bytes } => self.report.disk_free_bytes = disk_free_bytes,
-            Event::PollAnswered { nonce, answer } => self.poll_answered(&nonce, *answer, now_ms, &mut out),
-            Event::PollFailed { fenced } => self.poll_failed(fenced, now_ms),
+            Event::PollAnswered { seq, nonce, answer } if seq == self.polls => {
+                self.poll_answered(&nonce, *answer, now_ms, &mut out);
+            }
+            Event::PollFailed { seq, fenced } if seq == self.polls || fenced => self.poll_failed(fenced, now_ms),
+            Event::PollAnswered { .. } | Event::PollFailed { .. } => {}
             Event::Prepared(id) => {
                 self.set_phase(&id, Phase::Starting);
                 out.push(Effect::Start(id));
@@ -382,7 +393,7 @@ impl Core {
         self.executions
             .iter()
             .filter(|(_, e)| wanted(e))
-            .map(|(id, e)| Held { execution_id: id.clone(), epoch: e.epoch, dead: e.phase == Phase::Dead })
+            .map(|(id, e)| Held { execution_id: id.clone(), epoch: e.epoch, state: e.phase.held() })
             .collect()
     }
 
@@ -454,6 +465,10 @@ impl Core {
                 out.push(Effect::Finish(id.clone()));
             }
         }
+        let unstarted = self.executions.iter().filter(|(_, e)| e.phase == Phase::Unstarted).map(|(id, _)| id.clone());
+        for id in unstarted.collect::<Vec<_>>() {
+            self.forget(&id, now_ms, out);
+        }
         for id in answer.cancels {
             self.cancel(&id, "cancelled by request", out);
         }
@@ -482,7 +497,7 @@ impl Core {
     fn lost(&mut self, id: &ExecutionId, now_ms: u64, out: &mut Vec<Effect>) {
         let Some(execution) = self.executions.get(id) else { return };
         match execution.phase {
-            Phase::Preparing | Phase::Starting => self.forget(id, now_ms, out),
+            Phase::Preparing | Phase::Starting | Phase::Unstarted => self.forget(id, now_ms, out),
             Phase::Running => self.cancel(id, "lease_lost: the control plane has given this job up", out),
             // It may be lost because its result is in; the delivery will find out.
             Phase::Delivering | Phase::Reaping | Phase::Dead => {}
@@ -550,7 +565,15 @@ impl Phase {
     const fn takes_slot(self) -> bool {
         match self {
             Self::Preparing | Self::Starting | Self::Running | Self::Reaping => true,
-            Self::Dead | Self::Delivering => false,
+            Self::Dead | Self::Unstarted | Self::Delivering => false,
+        }
+    }
+
+    const fn held(self) -> HeldState {
+        match self {
+            Self::Preparing | Self::Starting | Self::Running | Self::Reaping | Self::Delivering => HeldState::Alive,
+            Self::Dead => HeldState::Dead,
+            Self::Unstarted => HeldState::Unstarted,
         }
     }
 
@@ -558,7 +581,7 @@ impl Phase {
     const fn renews(self) -> bool {
         match self {
             Self::Starting | Self::Running | Self::Delivering => true,
-            Self::Preparing | Self::Reaping | Self::Dead => false,
+            Self::Preparing | Self::Reaping | Self::Dead | Self::Unstarted => false,
         }
     }
 }
@@ -608,8 +631,14 @@ mod tests {
         }
     }
 
-    fn answered(answer: PollAnswer) -> Event {
-        Event::PollAnswered { nonce: "n".into(), answer: Box::new(answer) }
+    /// The answer to the latest poll.
+    fn answered(core: &Core, answer: PollAnswer) -> Event {
+        Event::PollAnswered { seq: core.polls, nonce: "n".into(), answer: Box::new(answer) }
+    }
+
+    fn answer_to(core: &mut Core, answer: PollAnswer, now_ms: u64) -> Vec<Effect> {
+        let event = answered(core, answer);
+        core.handle(event, now_ms)
     }
 
     fn tick() -> Event {
@@ -634,7 +663,7 @@ mod tests {
     fn running(core: &mut Core, n: u128) -> ExecutionId {
         let a = assignment(n);
         let id = a.execution_id.clone();
-        core.handle(answered(PollAnswer { jobs: vec![a], ..answer() }), 0);
+        answer_to(core, PollAnswer { jobs: vec![a], ..answer() }, 0);
         assert_eq!(core.handle(Event::Prepared(id.clone()), 0)[0], Effect::Start(id.clone()));
         assert_eq!(core.handle(Event::Started(id.clone()), 0)[0], Effect::Spawn(id.clone()));
         core.handle(renewed(&id), 0);
@@ -646,7 +675,7 @@ mod tests {
         let mut core = core();
         let a = assignment(1);
         let id = a.execution_id.clone();
-        let effects = core.handle(answered(PollAnswer { jobs: vec![a], ..answer() }), 0);
+        let effects = answer_to(&mut core, PollAnswer { jobs: vec![a], ..answer() }, 0);
         assert!(effects.iter().any(|e| matches!(e, Effect::Prepare { .. })));
         assert_eq!(poll(&effects).expect("polls on").held.len(), 1, "the claim is in the next list");
         assert_eq!(core.handle(Event::Prepared(id.clone()), 1)[0], Effect::Start(id.clone()));
@@ -660,10 +689,10 @@ mod tests {
     fn a_cancel_is_passed_on_once_and_then_known() {
         let mut core = core();
         let id = running(&mut core, 1);
-        let effects = core.handle(answered(PollAnswer { cancels: vec![id.clone()], ..answer() }), 5);
+        let effects = answer_to(&mut core, PollAnswer { cancels: vec![id.clone()], ..answer() }, 5);
         assert!(effects.contains(&Effect::Cancel { id: id.clone(), reason: "cancelled by request" }));
         assert_eq!(poll(&effects).expect("poll").cancels_known, vec![id.clone()]);
-        let effects = core.handle(answered(PollAnswer { cancels: vec![id], ..answer() }), 6);
+        let effects = answer_to(&mut core, PollAnswer { cancels: vec![id], ..answer() }, 6);
         assert!(!effects.iter().any(|e| matches!(e, Effect::Cancel { .. })));
     }
 
@@ -704,8 +733,8 @@ mod tests {
         let mut core = core();
         let id = running(&mut core, 1);
         let effects = core.handle(Event::Ended { id: id.clone(), has_result: false }, 10);
-        assert!(poll(&effects).expect("a fresh poll").held[0].dead);
-        let effects = core.handle(answered(answer()), 11);
+        assert!(poll(&effects).expect("a fresh poll").held[0].state == HeldState::Dead);
+        let effects = answer_to(&mut core, answer(), 11);
         assert!(effects.contains(&Effect::Finish(id)));
     }
 
@@ -715,11 +744,33 @@ mod tests {
         let a = assignment(1);
         core.adopt(&a, Found::Dead);
         let effects = core.handle(tick(), 0);
-        assert!(!poll(&effects).expect("polls").held[0].dead, "not yet");
+        assert_eq!(poll(&effects).expect("polls").held[0].state, HeldState::Alive, "not yet");
         assert!(!effects.iter().any(|e| matches!(e, Effect::Renew(_))), "and nothing revives it");
         let effects = core.handle(Event::Ended { id: a.execution_id.clone(), has_result: false }, 10);
-        assert!(poll(&effects).expect("a fresh poll").held[0].dead);
-        assert!(core.handle(answered(answer()), 11).contains(&Effect::Finish(a.execution_id)));
+        assert!(poll(&effects).expect("a fresh poll").held[0].state == HeldState::Dead);
+        assert!(answer_to(&mut core, answer(), 11).contains(&Effect::Finish(a.execution_id)));
+    }
+
+    #[test]
+    fn what_an_earlier_process_never_started_is_given_back_and_never_started() {
+        let mut core = core();
+        let a = assignment(1);
+        core.adopt(&a, Found::Unstarted);
+        let effects = core.handle(tick(), 0);
+        assert_eq!(poll(&effects).expect("polls").held[0].state, HeldState::Unstarted);
+        assert!(!effects.iter().any(|e| matches!(e, Effect::Start(_) | Effect::Spawn(_) | Effect::Renew(_))));
+        let effects = answer_to(&mut core, answer(), 1);
+        assert!(effects.contains(&Effect::Remove(a.execution_id)), "only when the server has heard of it");
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_says_nothing() {
+        let mut core = core();
+        let id = running(&mut core, 1);
+        let old = answered(&core, answer());
+        core.handle(Event::Ended { id: id.clone(), has_result: false }, 10);
+        assert!(core.handle(old, 11).is_empty(), "the server has not heard of the death yet");
+        assert!(answer_to(&mut core, answer(), 12).contains(&Effect::Finish(id)));
     }
 
     #[test]
@@ -753,7 +804,7 @@ mod tests {
     fn a_fenced_session_interrupts_everything_and_exits() {
         let mut core = core();
         let id = running(&mut core, 1);
-        let effects = core.handle(Event::PollFailed { fenced: true }, 10);
+        let effects = core.handle(Event::PollFailed { seq: core.polls, fenced: true }, 10);
         assert!(matches!(&effects[0], Effect::Cancel { id: c, .. } if *c == id));
         assert!(poll(&effects).is_none());
         let effects = core.handle(Event::Ended { id, has_result: true }, 20);
@@ -773,13 +824,13 @@ mod tests {
     fn failures_back_off_with_jitter_and_stay_short_with_work_in_hand() {
         let mut idle = core();
         for n in 0..12u64 {
-            idle.handle(Event::PollFailed { fenced: false }, n);
+            idle.handle(Event::PollFailed { seq: idle.polls, fenced: false }, n);
             assert!(idle.next_due_ms().expect("due") - n <= 30_000);
         }
         let mut busy = core();
         running(&mut busy, 1);
         for n in 0..12u64 {
-            busy.handle(Event::PollFailed { fenced: false }, n);
+            busy.handle(Event::PollFailed { seq: busy.polls, fenced: false }, n);
             assert!(busy.poll_at_ms.expect("due") - n <= 2_000);
         }
     }
@@ -790,7 +841,7 @@ mod tests {
         for n in 1..=4 {
             running(&mut core, n);
         }
-        let effects = core.handle(answered(answer()), 1);
+        let effects = answer_to(&mut core, answer(), 1);
         let request = poll(&effects).expect("poll");
         assert_eq!(request.free.get(&JobGroup::Actions), None);
         assert_eq!(request.free.get(&JobGroup::Deploy), Some(&4));

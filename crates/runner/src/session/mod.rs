@@ -243,12 +243,18 @@ impl Driver {
     /// Takes over what an earlier process left: executors that run, results that are not delivered, and the dead.
     fn adopt(&mut self) -> anyhow::Result<()> {
         for dir in ExecutionDir::list(self.state.path())? {
-            let whole = dir.assignment().ok().filter(|_| dir.is_started());
-            let Some(assignment) = whole else {
-                // Never started, and never will be: missing from our list, the claim goes back to the queue.
+            let Ok(assignment) = dir.assignment() else {
+                // Not even whole: missing from our list, the claim goes back to the queue.
                 dir.remove()?;
                 continue;
             };
+            if !dir.is_started() {
+                // The server may have granted the start. Nothing was spawned, and nothing will be: it is told so.
+                self.core.adopt(&assignment, Found::Unstarted);
+                let (ended, _) = watch::channel(false);
+                self.watched.insert(assignment.execution_id.clone(), Watched { dir, assignment, ended });
+                continue;
+            }
             // Life first: the result is the last thing that an executor writes.
             let found = match (dir.executor_alive(), dir.result()) {
                 (true, _) => Found::Running,
@@ -376,7 +382,7 @@ impl Driver {
         let (client, hold_s) = (self.client.clone(), self.session.timing.hold_s);
         self.poll = Some(self.aside(async move {
             match client.poll(&request, hold_s).await {
-                Ok(answer) => Event::PollAnswered { nonce: request.nonce, answer: Box::new(answer) },
+                Ok(answer) => Event::PollAnswered { seq: request.seq, nonce: request.nonce, answer: Box::new(answer) },
                 Err(error) => {
                     let fenced = error.is_fenced();
                     if fenced {
@@ -384,7 +390,7 @@ impl Driver {
                     } else {
                         tracing::warn!(%error, "the poll failed");
                     }
-                    Event::PollFailed { fenced }
+                    Event::PollFailed { seq: request.seq, fenced }
                 }
             }
         }));

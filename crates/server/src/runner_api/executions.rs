@@ -109,10 +109,9 @@ pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -
     if chunks.iter().zip(first_seq..).any(|(c, seq)| c.seq != seq) {
         return Err(ApiError::new(ErrorCode::InvalidRequest, "the chunks of a batch are not in order"));
     }
-    let next_seq = first_seq + chunks.len() as u64;
     let data = on.signed.body.to_vec();
     let now = state.conductor.now();
-    let outcome = state.store().append_log(&on.execution.org_id, id, first_seq, next_seq, data, now).await;
+    let outcome = state.store().append_log(&on.execution.org_id, id, &chunks, data, now).await;
     let next_seq = match outcome {
         Err(StoreError::LogOutOfOrder { next_seq }) => next_seq,
         other => other?,

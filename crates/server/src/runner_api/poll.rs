@@ -54,7 +54,7 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
             generation,
             order: (wanted.process, wanted.seq),
             free: wanted.free.clone(),
-            held: wanted.held.iter().map(|h| (h.execution_id.clone(), h.epoch, h.dead)).collect(),
+            held: wanted.held.iter().map(|h| (h.execution_id.clone(), h.epoch, h.state)).collect(),
             lease_s: state.conductor.timing.lease_s,
             now: state.conductor.now(),
             fresh: fresh.clone(),

@@ -12,6 +12,7 @@ CREATE TABLE log_chunks (
     execution_id TEXT NOT NULL,
     first_seq BIGINT NOT NULL,
     next_seq BIGINT NOT NULL,
+    plain_bytes BIGINT NOT NULL,
     data BYTEA NOT NULL,
     PRIMARY KEY (execution_id, first_seq)
 );

@@ -12,6 +12,7 @@ CREATE TABLE log_chunks (
     execution_id TEXT NOT NULL,
     first_seq INTEGER NOT NULL,
     next_seq INTEGER NOT NULL,
+    plain_bytes INTEGER NOT NULL,
     data BLOB NOT NULL,
     PRIMARY KEY (execution_id, first_seq)
 );

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
 use model::papers::Signed;
+use model::runner::HeldState;
 use model::runner::RunnerKind;
 use model::{
     AccountId, AppId, Clock as _, CredentialId, ExecutionId, ExecutionResult, InstallId, JobGroup, JobId, JobState,
@@ -197,7 +198,10 @@ impl World {
             generation: self.generation,
             order: (0, 0),
             free: free.iter().copied().collect(),
-            held: held.iter().map(|(c, dead)| (c.id.clone(), c.epoch, *dead)).collect(),
+            held: held
+                .iter()
+                .map(|(c, dead)| (c.id.clone(), c.epoch, if *dead { HeldState::Dead } else { HeldState::Alive }))
+                .collect(),
             lease_s: LEASE_S,
             now,
             fresh: (0..CLAIMS_PER_POLL).map(|_| (ExecutionId::new(now, unique()), "hash".into())).collect(),
