@@ -380,6 +380,10 @@ impl Store {
                             move_job(tx, &mut job, withdraw, reason, Some("cancelled"), &actor, now).await?;
                             executions::end_current(tx, &job, "cancelled", reason, now).await?;
                         }
+                        JobState::Unknown if job.released => {
+                            let text = "nobody works on this job any more, so there is nothing to cancel; look at what it was to change, then say how it ended with `ferry jobs settle`";
+                            return Err(StoreError::Conflict(text.into()));
+                        }
                         JobState::Running | JobState::Unknown if job.cancel_at.is_none() => {
                             tx.exec("UPDATE jobs SET cancel_at = $2, updated_at = $2 WHERE id = $1", params![&id, now])
                                 .await?;
