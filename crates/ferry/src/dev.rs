@@ -168,24 +168,12 @@ fn token(dir: &Path) -> anyhow::Result<String> {
         return Ok(text.trim().to_owned());
     }
     let token = server::new_token();
-    write_private(&path, &token)?;
+    server::write_private(&path, &token)?;
     Ok(token)
 }
 
-fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let new = path.with_extension("new");
-    let mut options = fs_err::OpenOptions::new();
-    options.create(true).truncate(true).write(true);
-    options.options_mut().mode(0o600);
-    options.open(&new)?.write_all(text.as_bytes())?;
-    fs_err::rename(new, path)?;
-    Ok(())
-}
-
 fn write_file(dir: &Path, file: &DevFile) -> anyhow::Result<()> {
-    write_private(&dir.join("dev.json"), &serde_json::to_string_pretty(file)?)
+    server::write_private(&dir.join("dev.json"), &serde_json::to_string_pretty(file)?)
 }
 
 /// Its own process group: an interrupt from the terminal reaches us, and we end the children in order.

@@ -53,6 +53,14 @@ enum AdminCommand {
         #[arg(long)]
         email: String,
     },
+    /// Write a backup of the databases and the blobs (embedded storage; while the server runs). The master key is not in it
+    Backup { file: PathBuf },
+    /// Unpack a backup into an empty data directory, beside the same master key
+    Restore { file: PathBuf },
+    /// Make a new master key, wrap all keys under it, and leave the older ones in the file for the servers that still run
+    RotateMasterKey,
+    /// Make a new signing key, endorsed by the one before; running servers take it up within a minute
+    RotateSigningKey,
 }
 
 pub(crate) fn server(args: ServerArgs, json: bool) -> anyhow::Result<ExitCode> {
@@ -113,9 +121,31 @@ async fn serve(config: ServerConfig) -> anyhow::Result<ExitCode> {
 pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
     let (config, _) = args.config.load()?;
     fs_err::create_dir_all(&config.data_dir)?;
-    let store = server::open_store(&config).await?;
     match args.command {
+        AdminCommand::Backup { file } => {
+            let (databases, blobs) = embedded(&config)?;
+            let new = file.with_extension("new");
+            let size = store::backup(&databases, &blobs, std::io::BufWriter::new(fs_err::File::create(&new)?))?;
+            fs_err::File::open(&new)?.sync_all()?;
+            fs_err::rename(&new, &file)?;
+            println!("{}: {} files, {} bytes", file.display(), size.files, size.bytes);
+            eprintln!("the master key ({}) is not in it: keep it too, apart", config.master_key_file().display());
+        }
+        AdminCommand::Restore { file } => {
+            let (databases, blobs) = embedded(&config)?;
+            let size = store::restore(&databases, &blobs, std::io::BufReader::new(fs_err::File::open(&file)?))?;
+            server::open_store(&config).await?;
+            println!("restored {} files, {} bytes into {}", size.files, size.bytes, config.data_dir.display());
+        }
+        AdminCommand::RotateMasterKey => rotate_master_key(&config).await?,
+        AdminCommand::RotateSigningKey => {
+            let store = server::open_store(&config).await?;
+            let keys = store.rotate_signing_key(server::now()).await?;
+            println!("{}", keys.fingerprint());
+            eprintln!("new join commands carry this key; runners that trust the old one learn it with their next poll");
+        }
         AdminCommand::Bootstrap { email } => {
+            let store = server::open_store(&config).await?;
             let token = server::new_token();
             if !server::first_account(&store, &email, token.clone()).await? {
                 bail!("there is an account already; make tokens with `ferry tokens create`");
@@ -125,4 +155,35 @@ pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where an embedded store lies; others are backed up with their own tools.
+fn embedded(config: &ServerConfig) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let database = config.database_url();
+    let Some(databases) = database.strip_prefix("sqlite:") else {
+        bail!(
+            "the database is PostgreSQL: back it up with pg_dump, and the blobs with the tools of their store; see docs/operations.md"
+        );
+    };
+    let blobs = config.blobs_url();
+    if blobs.starts_with("s3://") {
+        bail!("the blobs lie in S3: back them up there; see docs/operations.md");
+    }
+    Ok((PathBuf::from(databases), PathBuf::from(blobs.strip_prefix("file://").unwrap_or(&blobs))))
+}
+
+async fn rotate_master_key(config: &ServerConfig) -> anyhow::Result<()> {
+    if config.secrets.master_key.is_some() {
+        bail!(
+            "the master key comes from the environment: put a new line `ID:KEY` first there, then run this again with a file"
+        );
+    }
+    let path = config.master_key_file();
+    let old = fs_err::read_to_string(&path)?;
+    let line = store::MasterKeys::parse(&old)?.new_line();
+    server::write_private(&path, &format!("{line}{old}"))?;
+    let changed = server::open_store(config).await?.rewrap().await?;
+    println!("{changed} keys are wrapped under the new master key, the first line of {}", path.display());
+    eprintln!("restart running servers; then the older lines may be removed");
+    Ok(())
 }

@@ -420,6 +420,47 @@ mod tests {
         assert_eq!(check(&w, &crossed, &grant, SPEC, w.now), Err(PaperError::BadSignature("order")));
     }
 
+    /// Every byte that travels is changed, one at a time, in random places; none of it passes.
+    #[test]
+    fn twenty_thousand_forgeries_are_refused() {
+        let w = world();
+        let (order, grant) = (w.signatory.order(&w.order), w.signatory.grant(&w.grant));
+        let rounds = option_env!("FERRY_FORGERIES").and_then(|n| n.parse().ok()).unwrap_or(20_000u64);
+        let mut random = 0x9e37_79b9_7f4a_7c15u64;
+        let mut draw = |bound: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % bound as u64) as usize
+        };
+        for round in 0..rounds {
+            let (mut o, mut g, mut spec) = (order.clone(), grant.clone(), SPEC.to_vec());
+            let paper = if draw(2) == 0 { &mut o } else { &mut g };
+            let part = match draw(4) {
+                0 => &mut paper.payload,
+                1 => &mut paper.signature,
+                2 => &mut paper.key,
+                _ => {
+                    let at = draw(spec.len());
+                    spec[at] ^= 1 << draw(7);
+                    &mut paper.payload
+                }
+            };
+            let mut bytes = part.clone().into_bytes();
+            let at = draw(bytes.len());
+            match draw(3) {
+                0 => bytes[at] = b' ' + ((bytes[at] - b' ' + 1 + draw(94) as u8) % 95),
+                1 => {
+                    bytes.remove(at);
+                }
+                _ => bytes.insert(at, b' ' + draw(95) as u8),
+            }
+            *part = String::from_utf8(bytes).expect("still ASCII");
+            let changed = o != order || g != grant || spec != SPEC;
+            assert!(!changed || check(&w, &o, &g, &spec, w.now).is_err(), "round {round}: {o:?} {g:?}");
+        }
+    }
+
     #[test]
     fn a_new_key_needs_the_old_keys_signature() {
         let (old, new, thief) =

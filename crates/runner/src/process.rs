@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use crash::crash_point;
 use fs_err as fs;
 use model::constants::{CHUNK_BYTES, LOG_FLUSH_MS};
 use model::log::Pipe;
@@ -116,6 +117,7 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
     for dir in &host.cgroups.dirs {
         host.dir.note_group(&format!("cgroup {}", dir.display()))?;
     }
+    crash_point!("executor.before_child");
     // The running binary itself, also after its file was replaced by an update.
     let mut process = tokio::process::Command::new("/proc/self/exe")
         .arg0("ferry-runner")
@@ -130,9 +132,11 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
+    crash_point!("executor.child_spawned");
     let pid = process.id().and_then(|id| Pid::from_raw(id as i32)).ok_or_else(|| io::Error::other("no process id"))?;
     let started = look(pid.as_raw_pid()).map_or(0, |seen| seen.started);
     host.dir.note_group(&format!("group {} {started} {}", pid.as_raw_pid(), boot_id()))?;
+    crash_point!("executor.child_noted");
 
     let step = child.step as u32;
     let mut stdout = Pump::new(process.stdout.take(), Pipe::Stdout, step, host);
@@ -158,6 +162,7 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
             _ = reap.tick() => reap_orphans(Some(pid.as_raw_pid())),
         }
     };
+    crash_point!("executor.child_ended");
     let left = Leftovers::of(host.dir, true);
     if left.end(host.grace.min(LEFTOVER_GRACE)).await > 0 {
         host.log.borrow_mut().system(Some(child.step), "a process that can't be killed is left behind");

@@ -104,6 +104,21 @@ impl MasterKeys {
         (id.clone(), encrypt(key, aad, plain))
     }
 
+    /// Wraps anew under the first key; `None` when it already is.
+    pub(crate) fn rewrap(&self, master_id: &str, aad: &str, wrapped: &[u8]) -> Result<Option<(String, Vec<u8>)>> {
+        if self.keys[0].0 == master_id {
+            return Ok(None);
+        }
+        Ok(Some(self.wrap(aad, &self.unwrap(master_id, aad, wrapped)?)))
+    }
+
+    /// A new line for the key file, to be put first.
+    pub fn new_line(&self) -> String {
+        let taken = |id: &str| self.keys.iter().any(|(known, _)| known == id);
+        let id = (1..).map(|n| format!("m{n}")).find(|id| !taken(id)).expect("there are more numbers than keys");
+        format!("{id}:{}\n", B64.encode(random::<32>()))
+    }
+
     pub(crate) fn unwrap(&self, master_id: &str, aad: &str, wrapped: &[u8]) -> Result<Vec<u8>> {
         let (_, key) = self
             .keys
@@ -149,7 +164,7 @@ pub(crate) struct KeyCache {
     orgs: Mutex<HashMap<OrgId, OrgKeys>>,
 }
 
-fn aad(org: &OrgId, id: u32) -> String {
+pub(crate) fn data_key_place(org: &OrgId, id: u32) -> String {
     format!("data_keys|{org}|{id}")
 }
 
@@ -162,7 +177,7 @@ pub(crate) struct WrappedKey {
 
 impl MasterKeys {
     pub(crate) fn new_data_key(&self, org: &OrgId, id: u32) -> WrappedKey {
-        let (master_id, wrapped) = self.wrap(&aad(org, id), &random::<32>());
+        let (master_id, wrapped) = self.wrap(&data_key_place(org, id), &random::<32>());
         WrappedKey { master_id, wrapped }
     }
 }
@@ -210,7 +225,8 @@ impl Store {
         let mut keys = BTreeMap::new();
         for row in rows {
             let id = row.get::<u64>(0)? as u32;
-            let plain = self.masters().unwrap(&row.get::<String>(1)?, &aad(org, id), &row.get::<Vec<u8>>(2)?)?;
+            let plain =
+                self.masters().unwrap(&row.get::<String>(1)?, &data_key_place(org, id), &row.get::<Vec<u8>>(2)?)?;
             let key: [u8; 32] = plain.try_into().map_err(|_| StoreError::corrupt("data key"))?;
             keys.insert(id, Zeroizing::new(key));
         }

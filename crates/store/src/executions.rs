@@ -439,6 +439,9 @@ impl Store {
                 })
             })
             .await?;
+        if !jobs.is_empty() {
+            crash::crash_point!("server.leases_ended");
+        }
         jobs.iter().for_each(|job| self.wake_for(job));
         Ok(jobs.len())
     }

@@ -228,6 +228,7 @@ impl Store {
         let size = segment.len() as u64;
         let key = format!("logs/{org}/{execution}/{first_seq:012}-{next_seq:012}.zst");
         self.blobs().put(&key, Bytes::from(segment)).await?;
+        crash::crash_point!("server.segment_put");
         let id = execution.clone();
         self.logs_db()
             .write(move |tx| {

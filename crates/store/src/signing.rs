@@ -21,7 +21,7 @@ impl SigningKeys {
     }
 }
 
-fn place(fingerprint: &str) -> String {
+pub(crate) fn place(fingerprint: &str) -> String {
     format!("signing_keys|{fingerprint}")
 }
 

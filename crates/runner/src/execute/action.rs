@@ -8,6 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use crash::crash_point;
 use fs_err as fs;
 use model::constants::OUTPUTS_BYTES;
 use model::spec::{ActionSpec, StepSpec};
@@ -76,6 +77,9 @@ pub(super) async fn run(run: &mut Run<'_>, action: &ActionSpec, disk_bytes: u64)
         run.say(None, "this kernel has no landlock: scripts are not kept from the runner's files");
     }
     for (index, step) in action.steps.iter().enumerate() {
+        if index > 0 {
+            crash_point!("executor.between_steps");
+        }
         if end.0 != Outcome::Finished {
             steps[index].status = StepStatus::NotAttempted;
             continue;

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use crash::crash_point;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use model::papers::{Expected, Grant, TrustedKeys};
@@ -123,6 +124,7 @@ async fn live(path: &Path, fetcher: &dyn ArtifactFetcher) -> std::io::Result<()>
     let _ignored = (signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
     let dir = ExecutionDir::open(path)?;
     let _lock = dir.lock()?;
+    crash_point!("executor.locked");
     // Fails when it already leads one, which is as good.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -154,8 +156,12 @@ async fn live(path: &Path, fetcher: &dyn ArtifactFetcher) -> std::io::Result<()>
             started_at,
             finished_at: now(),
         };
+        crash_point!("executor.before_result");
         match dir.write_result(&result) {
-            Ok(()) => break,
+            Ok(()) => {
+                crash_point!("executor.result_written");
+                break;
+            }
             Err(error) if tries == RESULT_TRIES_MAX => return Err(error),
             Err(error) => tracing::warn!(%error, "the result can't be written; trying again"),
         }
@@ -190,6 +196,7 @@ async fn verify_and_work(
         Ok(verified) => verified,
         Err(done) => return *done,
     };
+    crash_point!("executor.verified");
     let masks = Masks::new(&spec.secrets);
     let disk_bytes = spec.limits.disk_bytes.unwrap_or(u64::MAX).min(context.execution_disk_bytes);
     let bounds = watch::Bounds {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api::ErrorCode;
 use bytes::Bytes;
+use crash::crash_point;
 use model::{ExecutionResult, JobError, Outcome, StepResult};
 use tokio::sync::watch;
 
@@ -114,8 +115,10 @@ impl Delivery {
         };
         let mut pause = RETRY_FIRST;
         loop {
+            crash_point!("runner.before_log");
             match self.client.append_log(self.about(), packed.clone()).await {
                 Ok(answer) => {
+                    crash_point!("runner.log_acked");
                     if answer.next_seq != batch.next_seq {
                         reader.seek(answer.next_seq);
                     }
@@ -144,8 +147,12 @@ impl Delivery {
     async fn send_result(&self, result: &ExecutionResult) {
         let mut pause = RETRY_FIRST;
         loop {
+            crash_point!("runner.before_result");
             match self.client.result(self.about(), self.epoch, result).await {
-                Ok(_) => return,
+                Ok(_) => {
+                    crash_point!("runner.result_acked");
+                    return;
+                }
                 Err(error) if error.is_transient() => retry(&mut pause, &error).await,
                 Err(error) if matches!(error.code(), Some(ErrorCode::LeaseLost | ErrorCode::SessionFenced)) => {
                     tracing::warn!(execution = %self.id, %error, "the result came too late");

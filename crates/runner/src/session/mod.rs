@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use api::runner::{Assignment, PollRequest};
 use bytes::Bytes;
+use crash::crash_point;
 use model::papers::{Expected, Signatory, TrustedKeys};
 use model::runner::{RunnerKind, RunnerReport};
 use model::{ExecutionId, ExecutionResult, JobError, Outcome};
@@ -124,7 +125,9 @@ async fn join(
     if answer.kind != options.kind {
         bail!("this join command is for a {} runner", answer.kind.as_str());
     }
+    crash_point!("runner.joined");
     state.write_key(&seed)?;
+    crash_point!("runner.key_written");
     let session = SessionFile {
         runner_id: answer.runner_id,
         name: answer.name,
@@ -262,6 +265,7 @@ impl Driver {
                 (false, _) => Found::Dead,
             };
             tracing::info!(execution = %assignment.execution_id, ?found, "takes an execution over");
+            crash_point!("runner.adopt");
             self.core.adopt(&assignment, found);
             self.watch(dir, assignment, None, found);
         }
@@ -398,6 +402,7 @@ impl Driver {
 
     /// Gets the spec, checks both papers, and writes everything into a directory.
     fn prepare(&mut self, nonce: String, assignment: Assignment) {
+        crash_point!("runner.poll_answered");
         let (client, trusted, context) = (self.client.clone(), self.trusted.clone(), self.context(&nonce));
         let refused = Arc::clone(&self.refused);
         self.aside(async move {
@@ -414,7 +419,10 @@ impl Driver {
                 },
             };
             match make_dir(&trusted, &context, &assignment, &spec) {
-                Ok(_) => Event::Prepared(id),
+                Ok(_) => {
+                    crash_point!("runner.prepared");
+                    Event::Prepared(id)
+                }
                 Err(error) if error.code == PAPERS_REFUSED => {
                     tracing::error!(execution = %id, error = error.message, "the papers are refused; nothing is run");
                     let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -469,8 +477,12 @@ impl Driver {
         let Some(watched) = self.watched.get(&id) else { return self.handle(Event::NotPrepared(id)) };
         let (client, token) = (self.client.clone(), watched.assignment.execution_token.clone());
         self.aside(async move {
+            crash_point!("runner.before_start");
             match client.start(About { id: &id, token: &token }).await {
-                Ok(_) => Event::Started(id),
+                Ok(_) => {
+                    crash_point!("runner.start_acked");
+                    Event::Started(id)
+                }
                 Err(error) if error.is_transient() => Event::StartFailed(id),
                 Err(error) => {
                     tracing::warn!(execution = %id, %error, "the start was not granted");
@@ -484,7 +496,11 @@ impl Driver {
         // Nothing in between: a process that dies here leaves a job that the server calls started and nobody began.
         let Some(watched) = self.watched.remove(id) else { return };
         let Watched { dir, assignment, .. } = watched;
-        let spawned = dir.mark_started().map_err(anyhow::Error::from).and_then(|()| spawn_executor(&dir));
+        let spawned = dir.mark_started().map_err(anyhow::Error::from).and_then(|()| {
+            crash_point!("runner.started_marked");
+            spawn_executor(&dir)
+        });
+        crash_point!("runner.spawned");
         let child = match spawned {
             Ok(child) => Some(child),
             Err(error) => {
@@ -537,8 +553,12 @@ impl Driver {
         let client = self.client.clone();
         let bound = Duration::from_secs((self.session.timing.lease_s / 3).max(1));
         self.aside(async move {
+            crash_point!("runner.before_renew");
             match client.renew(held, bound).await {
-                Ok(answer) => Event::Renewed(Box::new(answer)),
+                Ok(answer) => {
+                    crash_point!("runner.renewed");
+                    Event::Renewed(Box::new(answer))
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the lease was not renewed");
                     Event::RenewFailed { fenced: error.is_fenced() }
@@ -579,6 +599,7 @@ impl Driver {
                 tracing::warn!(%error, "the history can't be written");
             }
         }
+        crash_point!("runner.before_remove");
         if let Err(error) = watched.dir.remove() {
             tracing::error!(execution = %id, %error, "an execution directory can't be removed");
         }

@@ -178,6 +178,7 @@ async fn run_action(
         priority: wanted.priority,
     };
     let created = state.conductor.submit_action(install, &runner, action, at.actor(), idem).await?;
+    crash::crash_point!("server.enqueued");
     let id = JobId::parse(&created.id).map_err(|e| ApiError::invalid(e.to_string()))?;
     let job = state.store().job(&at.org, &id).await?;
     Ok((StatusCode::CREATED, Json(jobs::wire(&state, job, false).await?)))

@@ -5,6 +5,7 @@ use api::runner::{LogAnswer, ProgressRequest, RenewAnswer, RenewRequest, ResultA
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
+use crash::crash_point;
 use model::Digest;
 use model::papers::Order;
 use store::{StoreError, archive_key, topic, unpack_batch};
@@ -29,8 +30,10 @@ pub(super) async fn renew(
     let held = wanted.executions.into_iter().map(|h| (h.execution_id, h.epoch)).collect();
     let (lease_s, now) = (state.conductor.timing.lease_s, state.conductor.now());
     state.presence.seen(&session.runner_id, None, now);
+    crash_point!("server.before_renew");
     let (renewed, lost, cancels) =
         state.store().renew(&session.runner_id, session.generation, held, lease_s, now).await?;
+    crash_point!("server.renewed");
     Ok(Json(RenewAnswer { renewed, lost, cancels, lease_s, server_time: now }))
 }
 
@@ -53,7 +56,9 @@ pub(super) async fn leave(
 pub(super) async fn start(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<StartAnswer>> {
     let (lease_s, now) = (state.conductor.timing.lease_s, state.conductor.now());
     let session = &on.signed.session;
+    crash_point!("server.before_start");
     state.store().start(&session.runner_id, session.generation, &on.execution.id, lease_s, now).await?;
+    crash_point!("server.started");
     Ok(Json(StartAnswer { lease_s }))
 }
 
@@ -111,7 +116,9 @@ pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -
     }
     let data = on.signed.body.to_vec();
     let now = state.conductor.now();
+    crash_point!("server.before_log");
     let outcome = state.store().append_log(&on.execution.org_id, id, &chunks, data, now).await;
+    crash_point!("server.log_stored");
     let next_seq = match outcome {
         Err(StoreError::LogOutOfOrder { next_seq }) => next_seq,
         other => other?,
@@ -126,9 +133,11 @@ pub(super) async fn result(State(state): State<AppState>, on: OnExecution) -> Ap
     let wanted: ResultRequest = request::parse(&on.signed.body)?;
     let session = &on.signed.session;
     let now = state.conductor.now();
+    crash_point!("server.before_result");
     let written = state
         .store()
         .write_result(&session.runner_id, session.generation, &on.execution.id, wanted.epoch, &wanted.result, now)
         .await?;
+    crash_point!("server.result_written");
     Ok(Json(ResultAnswer { recorded: written.recorded }))
 }

@@ -4,6 +4,7 @@ use api::ErrorCode;
 use api::runner::{JoinAnswer, JoinRequest, KeysAnswer, Timing, join_proof};
 use axum::Json;
 use axum::extract::{Request, State};
+use crash::crash_point;
 use http::StatusCode;
 
 use super::session::check_protocol;
@@ -34,8 +35,10 @@ pub(super) async fn join(State(state): State<AppState>, request: Request) -> Api
         return Err(ApiError::new(ErrorCode::BadSignature, "the proof does not match the public key"));
     }
     let now = state.conductor.now();
+    crash_point!("server.before_join");
     let joined =
         state.store().join(&wanted.credential, &wanted.public_key, &wanted.version, &wanted.hostname, now).await?;
+    crash_point!("server.joined");
     tracing::info!(runner = %joined.runner.id, generation = joined.generation, "a runner joined");
     let answer = JoinAnswer {
         runner_id: joined.runner.id,

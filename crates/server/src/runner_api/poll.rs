@@ -7,6 +7,7 @@ use api::runner::{Assignment, PollAnswer, PollRequest};
 use axum::Json;
 use axum::extract::{Path, State};
 use conductor::{random_u128, secret};
+use crash::crash_point;
 use model::papers::Grant;
 use model::{Digest, ExecutionId, RunnerId, constants};
 use store::{Assigned, CLAIMS_PER_POLL, PollInput, PollOutput, StoreError, topic};
@@ -59,7 +60,11 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
             now: state.conductor.now(),
             fresh: fresh.clone(),
         };
+        crash_point!("server.before_claim");
         let found = state.store().poll(input).await?;
+        if !found.claimed.is_empty() {
+            crash_point!("server.claimed");
+        }
         if is_news(wanted, &found) {
             return answer(state, runner, generation, wanted, found, &tokens).await;
         }

@@ -1,0 +1,218 @@
+//! Crash points: named places in the code where a test stops a process to kill it, or another one, at that very moment.
+//!
+//! `crash_point!("runner.start_acked");` is nothing at all unless the feature `crash-points` is on. With it, and with
+//! `FERRY_CRASH_FILE` in the environment, the process looks into that file at each point: if it holds the point's name (or
+//! `name:n`, for the n-th time that this process comes by), the file is renamed to `….hit`, holding the process's id, and
+//! the process stops itself with SIGSTOP. So a file stops one process once. The test then kills whom it wants with SIGKILL
+//! and lets the rest go on. What stands still can't flush, answer or clean up: it dies exactly there.
+
+/// Which process comes by a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Process {
+    Runner,
+    Executor,
+    Server,
+}
+
+/// What becomes of a job that must not be run twice when somebody dies at a point, and comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It finishes, having run once.
+    Finishes,
+    /// Nobody can tell how far it came, or that it never began: `unknown`, and never run again.
+    Unknown,
+    /// Either: it depends on who is faster.
+    Either,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    pub name: &'static str,
+    pub process: Process,
+    /// What is under way when the point is come by; the test makes it so.
+    pub scene: Scene,
+    /// When the runner dies here. The death of the server alone never costs a job.
+    pub runner: Fate,
+    /// When the executor dies here; None where there is none.
+    pub executor: Option<Fate>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scene {
+    /// An action is run.
+    Action,
+    /// A runner joins, then an action is run.
+    Join,
+    /// A runner finds the execution that an earlier process left.
+    Adopt,
+    /// A runner is silent for longer than its lease.
+    Silence,
+    /// The log of an action is folded, after its end.
+    Seal,
+}
+
+const fn runner(name: &'static str, runner: Fate, executor: Option<Fate>) -> Point {
+    Point { name, process: Process::Runner, scene: Scene::Action, runner, executor }
+}
+
+const fn executor(name: &'static str, own: Fate) -> Point {
+    Point { name, process: Process::Executor, scene: Scene::Action, runner: Fate::Finishes, executor: Some(own) }
+}
+
+const fn server(name: &'static str, executor: Option<Fate>) -> Point {
+    Point { name, process: Process::Server, scene: Scene::Action, runner: Fate::Finishes, executor }
+}
+
+const fn during(scene: Scene, point: Point) -> Point {
+    Point { scene, ..point }
+}
+
+use Fate::{Either, Finishes, Unknown};
+
+/// Every point that there is. A unit test compares it with the code; the crash matrix goes through it.
+pub const POINTS: &[Point] = &[
+    // The session, in the order of a job's way.
+    during(Scene::Join, runner("runner.joined", Finishes, None)),
+    during(Scene::Join, runner("runner.key_written", Finishes, None)),
+    runner("runner.poll_answered", Finishes, None),
+    runner("runner.prepared", Finishes, None),
+    runner("runner.before_start", Finishes, None),
+    runner("runner.start_acked", Finishes, None),
+    runner("runner.started_marked", Unknown, None),
+    // Its executor may not have taken its lock yet.
+    runner("runner.spawned", Either, None),
+    runner("runner.before_renew", Finishes, Some(Either)),
+    runner("runner.renewed", Finishes, Some(Either)),
+    runner("runner.before_log", Finishes, Some(Either)),
+    runner("runner.log_acked", Finishes, Some(Either)),
+    runner("runner.before_result", Finishes, None),
+    runner("runner.result_acked", Finishes, None),
+    runner("runner.before_remove", Finishes, None),
+    during(Scene::Adopt, runner("runner.adopt", Finishes, Some(Unknown))),
+    // The executor.
+    executor("executor.locked", Unknown),
+    executor("executor.verified", Unknown),
+    executor("executor.before_child", Unknown),
+    executor("executor.child_spawned", Unknown),
+    executor("executor.child_noted", Unknown),
+    executor("executor.child_ended", Unknown),
+    executor("executor.between_steps", Unknown),
+    executor("executor.before_result", Unknown),
+    executor("executor.result_written", Finishes),
+    // The server.
+    during(Scene::Join, server("server.before_join", None)),
+    during(Scene::Join, server("server.joined", None)),
+    server("server.enqueued", None),
+    server("server.before_claim", None),
+    server("server.claimed", None),
+    server("server.before_start", None),
+    server("server.started", None),
+    server("server.before_renew", Some(Either)),
+    server("server.renewed", Some(Either)),
+    server("server.before_log", Some(Either)),
+    server("server.log_stored", Some(Either)),
+    server("server.before_result", None),
+    server("server.result_written", None),
+    during(Scene::Silence, server("server.leases_ended", Some(Unknown))),
+    during(Scene::Seal, server("server.segment_put", None)),
+    during(Scene::Seal, server("server.segment_noted", None)),
+];
+
+/// A place where a test may stop this process.
+#[cfg(feature = "crash-points")]
+#[macro_export]
+macro_rules! crash_point {
+    ($name:literal) => {
+        $crate::reach($name)
+    };
+}
+
+/// A place where a test may stop this process; nothing in this build.
+#[cfg(not(feature = "crash-points"))]
+#[macro_export]
+macro_rules! crash_point {
+    ($name:literal) => {};
+}
+
+#[cfg(feature = "crash-points")]
+pub use armed::reach;
+
+#[cfg(feature = "crash-points")]
+mod armed {
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+    use std::sync::{LazyLock, Mutex, PoisonError};
+
+    static FILE: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os("FERRY_CRASH_FILE").map(PathBuf::from));
+    /// How often this process has come by the point that the file names.
+    static SEEN: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
+
+    /// Stops this process if the file says so.
+    pub fn reach(name: &'static str) {
+        let Some(file) = &*FILE else { return };
+        let Ok(wanted) = fs_err::read_to_string(file) else { return };
+        let (point, time) = wanted.trim().split_once(':').unwrap_or((wanted.trim(), "1"));
+        if point != name {
+            return;
+        }
+        {
+            let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = seen.entry(name).or_default();
+            *count += 1;
+            if *count != time.parse().unwrap_or(1) {
+                return;
+            }
+            // The next file counts anew.
+            seen.clear();
+        }
+        let (taken, hit) = (file.with_extension("taken"), file.with_extension("hit"));
+        // Whoever renames it is the one to stop.
+        if fs_err::rename(file, &taken).is_ok()
+            && fs_err::write(&taken, format!("{name} {}", std::process::id())).is_ok()
+            && fs_err::rename(&taken, &hit).is_ok()
+        {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use super::*;
+
+    fn used(folder: &Path, found: &mut BTreeMap<String, usize>) {
+        for entry in fs_err::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").path()) {
+            if entry.is_dir() {
+                used(&entry, found);
+            } else if entry.extension().is_some_and(|e| e == "rs") {
+                let text = fs_err::read_to_string(&entry).expect("text");
+                for rest in text.split("crash_point!(\"").skip(1) {
+                    let name = rest.split('"').next().expect("a name").to_owned();
+                    *found.entry(name).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_point_in_the_code_is_in_the_table_once_and_the_other_way_round() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates");
+        let mut found = BTreeMap::new();
+        for entry in fs_err::read_dir(crates).expect("crates").map(|e| e.expect("an entry").path()) {
+            let source = entry.join("src");
+            if source.is_dir() && !entry.ends_with("crash") {
+                used(&source, &mut found);
+            }
+        }
+        let expected: BTreeMap<String, usize> = POINTS.iter().map(|p| (p.name.to_owned(), 1)).collect();
+        assert_eq!(POINTS.len(), expected.len(), "no name twice");
+        assert_eq!(found, expected, "left: in the code; right: in the table");
+        for point in POINTS {
+            let prefix = format!("{:?}.", point.process).to_lowercase();
+            assert!(point.name.starts_with(&prefix), "{} is a point of the {prefix}", point.name);
+        }
+    }
+}
