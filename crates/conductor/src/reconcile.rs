@@ -79,6 +79,7 @@ impl Conductor {
             SealInput { full_bytes: pace.segment_bytes, quiet_since: self.now().plus_s(-(pace.seal_quiet_s as i64)) };
         for (org, execution) in self.store.sealable(input, BATCH).await? {
             self.store.seal_log(&org, &execution, pace.segment_bytes).await?;
+            crash::crash_point!("server.segment_noted");
         }
         Ok(())
     }

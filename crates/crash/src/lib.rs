@@ -41,6 +41,8 @@ pub struct Point {
 pub enum Scene {
     /// An action is run.
     Action,
+    /// An action runs already.
+    Running,
     /// A runner joins, then an action is run.
     Join,
     /// A runner finds the execution that an earlier process left.
@@ -81,10 +83,10 @@ pub const POINTS: &[Point] = &[
     runner("runner.started_marked", Unknown, None),
     // Its executor may not have taken its lock yet.
     runner("runner.spawned", Either, None),
-    runner("runner.before_renew", Finishes, Some(Either)),
-    runner("runner.renewed", Finishes, Some(Either)),
-    runner("runner.before_log", Finishes, Some(Either)),
-    runner("runner.log_acked", Finishes, Some(Either)),
+    during(Scene::Running, runner("runner.before_renew", Finishes, Some(Unknown))),
+    during(Scene::Running, runner("runner.renewed", Finishes, Some(Unknown))),
+    during(Scene::Running, runner("runner.before_log", Finishes, Some(Unknown))),
+    during(Scene::Running, runner("runner.log_acked", Finishes, Some(Unknown))),
     runner("runner.before_result", Finishes, None),
     runner("runner.result_acked", Finishes, None),
     runner("runner.before_remove", Finishes, None),
@@ -107,10 +109,10 @@ pub const POINTS: &[Point] = &[
     server("server.claimed", None),
     server("server.before_start", None),
     server("server.started", None),
-    server("server.before_renew", Some(Either)),
-    server("server.renewed", Some(Either)),
-    server("server.before_log", Some(Either)),
-    server("server.log_stored", Some(Either)),
+    during(Scene::Running, server("server.before_renew", Some(Unknown))),
+    during(Scene::Running, server("server.renewed", Some(Unknown))),
+    during(Scene::Running, server("server.before_log", Some(Unknown))),
+    during(Scene::Running, server("server.log_stored", Some(Unknown))),
     server("server.before_result", None),
     server("server.result_written", None),
     during(Scene::Silence, server("server.leases_ended", Some(Unknown))),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use conductor::Timing;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -120,17 +121,6 @@ pub struct Limits {
     pub log_body_bytes: usize,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Timing {
-    pub hold_s: u64,
-    pub lease_s: u64,
-    pub renew_s: u64,
-    pub offline_s: u64,
-    pub closed_offline_s: u64,
-    pub silent_offline_s: u64,
-}
-
 impl Default for ServerConfig {
     fn default() -> Self {
         use model::constants as c;
@@ -153,14 +143,7 @@ impl Default for ServerConfig {
             log: Log { level: "info".into(), format: "json".into() },
             logs: Logs { seal_quiet_s: 60, segment_bytes: 4 << 20 },
             limits: Limits { body_bytes: 20 << 20, archive_bytes: c::ARCHIVE_BYTES as usize, log_body_bytes: 4 << 20 },
-            timing: Timing {
-                hold_s: c::HOLD_S,
-                lease_s: c::LEASE_S,
-                renew_s: c::RENEW_S,
-                offline_s: c::OFFLINE_S,
-                closed_offline_s: c::CLOSED_OFFLINE_S,
-                silent_offline_s: c::SILENT_OFFLINE_S,
-            },
+            timing: Timing::default(),
         }
     }
 }
