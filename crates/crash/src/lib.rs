@@ -153,7 +153,8 @@ mod armed {
     pub fn reach(name: &'static str) {
         let Some(file) = &*FILE else { return };
         let Ok(wanted) = fs_err::read_to_string(file) else { return };
-        let (point, time) = wanted.trim().split_once(':').unwrap_or((wanted.trim(), "1"));
+        let wanted = wanted.trim();
+        let (point, time) = wanted.split_once(':').unwrap_or((wanted, "1"));
         if point != name {
             return;
         }

@@ -147,7 +147,7 @@ pub(crate) async fn vanish(
     move_job(tx, job, JobEvent::Vanish, reason, Some("vanished"), "ferry", now).await?;
     if !job.job_type.is_read_only() {
         set_state(tx, &execution.id, "unknown", reason, now).await?;
-        return if gone { release(tx, job).await } else { Ok(()) };
+        return if gone { release(tx, execution, job, now).await } else { Ok(()) };
     }
     set_state(tx, &execution.id, "failed", reason, now).await?;
     if job.cancel_at.is_some() {
@@ -168,9 +168,11 @@ pub(crate) async fn vanish(
     }
 }
 
-/// The executor of an unknown job is certainly gone: others may work on its target.
-pub(crate) async fn release(tx: &mut Tx<'_>, job: &Job) -> Result<()> {
+/// The executor of an unknown job is certainly gone: others may work on its target, and no renewal revives it.
+pub(crate) async fn release(tx: &mut Tx<'_>, execution: &ExecutionRow, job: &Job, now: Timestamp) -> Result<()> {
     tx.exec("UPDATE jobs SET released = 1 WHERE id = $1 AND state = 'unknown'", params![&job.id]).await?;
+    let over = "UPDATE executions SET finished_at = $2 WHERE id = $1 AND state = 'unknown' AND finished_at IS NULL";
+    tx.exec(over, params![&execution.id, now]).await?;
     Ok(())
 }
 
@@ -513,6 +515,8 @@ async fn renew_one(
     let was_unknown = job.state == JobState::Unknown;
     match job.state {
         JobState::Running | JobState::Claimed => {}
+        // The runner itself has said that the executor is dead: this renewal was on its way before that.
+        JobState::Unknown if execution.finished_at.is_some() => return Ok(Renewal::Lost),
         JobState::Unknown => {
             // Its target was free, and another has taken it: this one must stop.
             if let Some(target) = job.target.as_ref().filter(|_| job.released)

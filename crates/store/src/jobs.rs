@@ -676,7 +676,7 @@ async fn compare_lists(
                 executions::hand_back(tx, execution, &mut job, "the runner did not keep the claim", input.now).await?;
             }
             Verdict::Vanished(reason) => executions::vanish(tx, execution, &mut job, reason, true, input.now).await?,
-            Verdict::Gone => executions::release(tx, &job).await?,
+            Verdict::Gone => executions::release(tx, execution, &job, input.now).await?,
             Verdict::Held if job.cancel_at.is_some() => output.cancels.push(execution.id.clone()),
             Verdict::Held | Verdict::Out => {}
         }

@@ -3,6 +3,7 @@
 
 mod actions;
 mod control;
+mod crash_matrix;
 mod crashes;
 mod dev;
 mod net;

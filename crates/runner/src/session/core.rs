@@ -107,6 +107,9 @@ enum Phase {
     Reaping,
     /// The executor is gone without a result; the server has not heard of it yet.
     Dead,
+    /// Dead, and the server has heard of it: only the rest of its log is to be delivered. Never renewed, which would
+    /// call the job back to life.
+    Buried,
     /// An earlier process took it and started nothing; the server has not heard of it yet.
     Unstarted,
     /// Only its log and result are still to be delivered.
@@ -461,7 +464,7 @@ impl Core {
         // The server has heard of the dead: what is left of them is their log.
         for (id, execution) in &mut self.executions {
             if execution.phase == Phase::Dead {
-                execution.phase = Phase::Delivering;
+                execution.phase = Phase::Buried;
                 out.push(Effect::Finish(id.clone()));
             }
         }
@@ -500,7 +503,7 @@ impl Core {
             Phase::Preparing | Phase::Starting | Phase::Unstarted => self.forget(id, now_ms, out),
             Phase::Running => self.cancel(id, "lease_lost: the control plane has given this job up", out),
             // It may be lost because its result is in; the delivery will find out.
-            Phase::Delivering | Phase::Reaping | Phase::Dead => {}
+            Phase::Delivering | Phase::Reaping | Phase::Dead | Phase::Buried => {}
         }
     }
 
@@ -565,14 +568,14 @@ impl Phase {
     const fn takes_slot(self) -> bool {
         match self {
             Self::Preparing | Self::Starting | Self::Running | Self::Reaping => true,
-            Self::Dead | Self::Unstarted | Self::Delivering => false,
+            Self::Dead | Self::Buried | Self::Unstarted | Self::Delivering => false,
         }
     }
 
     const fn held(self) -> HeldState {
         match self {
             Self::Preparing | Self::Starting | Self::Running | Self::Reaping | Self::Delivering => HeldState::Alive,
-            Self::Dead => HeldState::Dead,
+            Self::Dead | Self::Buried => HeldState::Dead,
             Self::Unstarted => HeldState::Unstarted,
         }
     }
@@ -581,7 +584,7 @@ impl Phase {
     const fn renews(self) -> bool {
         match self {
             Self::Starting | Self::Running | Self::Delivering => true,
-            Self::Preparing | Self::Reaping | Self::Dead | Self::Unstarted => false,
+            Self::Preparing | Self::Reaping | Self::Dead | Self::Buried | Self::Unstarted => false,
         }
     }
 }
@@ -736,6 +739,8 @@ mod tests {
         assert!(poll(&effects).expect("a fresh poll").held[0].state == HeldState::Dead);
         let effects = answer_to(&mut core, answer(), 11);
         assert!(effects.contains(&Effect::Finish(id)));
+        assert_eq!(poll(&effects).expect("the next poll").held[0].state, HeldState::Dead, "and stays dead");
+        assert!(!core.handle(tick(), 60_000).iter().any(|e| matches!(e, Effect::Renew(_))), "nothing revives it");
     }
 
     #[test]
