@@ -39,35 +39,22 @@ const HEALTH_CHECKS_KEPT_S: i64 = 3600;
 const IDEMPOTENCY_DAYS: i64 = 7;
 
 impl Conductor {
-    /// Runs all reconcilers until told to stop.
+    /// Runs all reconcilers until told to stop; none waits for another.
     pub async fn run(&self, pace: Pace, stop: CancellationToken) {
-        let every = |period: Duration| {
-            let mut timer = tokio::time::interval(period);
-            timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-            timer
-        };
-        let (mut leases, mut logs) = (every(pace.leases), every(pace.logs));
-        let (mut health, mut cleanup) = (every(pace.health), every(pace.cleanup));
-        loop {
-            let (name, outcome) = tokio::select! {
-                () = stop.cancelled() => return,
-                _ = leases.tick() => ("leases", self.reconcile_leases().await),
-                _ = logs.tick() => ("logs", self.reconcile_logs(pace).await),
-                _ = health.tick() => ("health", self.reconcile_health().await),
-                _ = cleanup.tick() => ("cleanup", self.reconcile_cleanup().await),
-            };
-            if let Err(error) = outcome {
-                tracing::warn!(reconciler = name, %error, "will look again");
-            }
-        }
+        tokio::join!(
+            every(pace.leases, "leases", &stop, || self.reconcile_leases()),
+            every(pace.logs, "logs", &stop, || self.reconcile_logs(pace)),
+            every(pace.health, "health", &stop, || self.reconcile_health()),
+            every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup()),
+        );
     }
 
     /// Ends leases that ran out, queued jobs that waited too long, and holds on targets that can't be held any more.
     pub async fn reconcile_leases(&self) -> Result<()> {
         while self.store.expire_leases(self.now(), BATCH).await? == BATCH as usize {}
         for job in self.store.queue_timeouts(self.now(), BATCH).await? {
-            let reason = self.waiting_reason(&job).await?.unwrap_or_default();
-            self.store.end_queued(&job, &reason, self.now()).await?;
+            let reason = self.waiting_reason(&job).await.ok().flatten().unwrap_or_default();
+            go_on("queue timeout", self.store.end_queued(&job, &reason, self.now()).await);
         }
         self.store.release_offline(self.lease_timing(), self.now()).await?;
         Ok(())
@@ -78,7 +65,7 @@ impl Conductor {
         let input =
             SealInput { full_bytes: pace.segment_bytes, quiet_since: self.now().plus_s(-(pace.seal_quiet_s as i64)) };
         for (org, execution) in self.store.sealable(input, BATCH).await? {
-            self.store.seal_log(&org, &execution, pace.segment_bytes).await?;
+            go_on("log segment", self.store.seal_log(&org, &execution, pace.segment_bytes).await);
             crash::crash_point!("server.segment_noted");
         }
         Ok(())
@@ -89,7 +76,7 @@ impl Conductor {
         let seen_after = self.now().plus_s(-(self.timing.silent_offline_s as i64));
         for runner in self.store.due_health_checks(seen_after, self.now(), BATCH).await? {
             let job = NewRunnerJob { work: Work::HealthCheck {}, priority: 0 };
-            self.submit_runner_job(&runner, job, "ferry", None).await?;
+            go_on("health check", self.submit_runner_job(&runner, job, "ferry", None).await);
         }
         Ok(())
     }
@@ -101,5 +88,30 @@ impl Conductor {
         let old = self.now().plus_s(-HEALTH_CHECKS_KEPT_S);
         while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}
         Ok(())
+    }
+}
+
+/// Runs one reconciler on its timer.
+async fn every<F>(period: Duration, name: &str, stop: &CancellationToken, look: impl Fn() -> F)
+where
+    F: Future<Output = Result<()>>,
+{
+    let mut timer = tokio::time::interval(period);
+    timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = timer.tick() => {}
+        }
+        if let Err(error) = look().await {
+            tracing::warn!(reconciler = name, %error, "will look again");
+        }
+    }
+}
+
+/// One item that can't be dealt with must not keep the others waiting.
+fn go_on<T>(what: &str, outcome: Result<T>) {
+    if let Err(error) = outcome {
+        tracing::warn!(what, %error, "left for the next look");
     }
 }

@@ -3,8 +3,8 @@
 //! `crash_point!("runner.start_acked");` is nothing at all unless the feature `crash-points` is on. With it, and with
 //! `FERRY_CRASH_FILE` in the environment, the process looks into that file at each point: if it holds the point's name (or
 //! `name:n`, for the n-th time that this process comes by), the file is renamed to `….hit`, holding the process's id, and
-//! the process stops itself with SIGSTOP. So a file stops one process once. The test then kills whom it wants with SIGKILL
-//! and lets the rest go on. What stands still can't flush, answer or clean up: it dies exactly there.
+//! the process stops itself with SIGSTOP. So a file stops one process once. The test then kills whom it wants with SIGKILL,
+//! removes `….hit`, and lets the rest go on. What stands still can't flush, answer or clean up: it dies exactly there.
 
 /// Which process comes by a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,6 +175,10 @@ mod armed {
             && fs_err::rename(&taken, &hit).is_ok()
         {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+            // Another thread may take the signal, and this one would go on for a moment.
+            while hit.exists() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
         }
     }
 }

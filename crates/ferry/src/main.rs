@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Top::Client(command) => return on_runtime(Box::pin(cli::run(global, command))),
         Top::Completions(args) => return cli::completions(args.shell, Ferry::command()),
-        Top::Server(args) => serve::server(args, global.json),
+        Top::Server(args) => follow_parent().and_then(|()| serve::server(args, global.json)),
         Top::Admin(args) => on_runtime(serve::admin(args)),
         Top::Dev(args) => on_runtime(Box::pin(dev::run(args))),
     };
@@ -46,6 +46,15 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// A server of `ferry dev` stops when that is gone, however it went.
+fn follow_parent() -> anyhow::Result<()> {
+    let Ok(parent) = std::env::var(dev::PARENT) else { return Ok(()) };
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_pid().to_string());
+    anyhow::ensure!(now == Some(parent), "the `ferry dev` that started this server is gone");
+    Ok(())
 }
 
 fn on_runtime<T>(future: impl Future<Output = T>) -> T {

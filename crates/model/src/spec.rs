@@ -177,6 +177,20 @@ pub fn check_env(env: &BTreeMap<String, String>) -> Result<(), String> {
     Ok(())
 }
 
+/// Shorter values can't be masked without masking half the log.
+pub const SECRET_BYTES_MIN: usize = 6;
+
+/// Checks that secrets can be masked.
+pub fn check_secrets(secrets: &[String]) -> Result<(), String> {
+    match secrets.iter().find(|s| s.len() < SECRET_BYTES_MIN) {
+        None => Ok(()),
+        Some(s) => Err(format!(
+            "a secret has {} characters; fewer than {SECRET_BYTES_MIN} can't be masked in the log, so it is refused",
+            s.len()
+        )),
+    }
+}
+
 /// Checks a timeout in seconds.
 pub fn check_timeout(timeout_s: u64) -> Result<(), String> {
     if (1..=constants::ACTION_TIMEOUT_MAX_S).contains(&timeout_s) {

@@ -23,7 +23,7 @@ enum Command {
     Install(Session),
     /// Run as the build runner of an org
     Build(Session),
-    /// Run as the runner of an install of a control plane on this machine, joining by itself
+    /// Run as the runner of an install of a control plane on this machine, joining by itself (FERRY_TOKEN holds a token)
     RunLocal(RunLocal),
     /// Check every hop to the control plane, and this host; prints a report to paste
     Doctor(Look),
@@ -46,9 +46,9 @@ struct Session {
     /// Where the control plane's Runner API is
     #[arg(long, env = "FERRY_RUNNER_URL", default_value = "")]
     url: String,
-    /// The join credential; used when the state directory holds no session
-    #[arg(long, env = "FERRY_RUNNER_JOIN", hide_env_values = true)]
-    join: Option<String>,
+    /// A file with the join credential (or FERRY_RUNNER_JOIN holds it); used when the state directory holds no session
+    #[arg(long)]
+    join_file: Option<PathBuf>,
     /// Fingerprint of a key whose signatures are trusted; may be given more than once
     #[arg(long = "trust-key", env = "FERRY_RUNNER_TRUST_KEY", value_delimiter = ',')]
     trust_keys: Vec<String>,
@@ -87,13 +87,12 @@ struct RunLocal {
     /// The Control API
     #[arg(long, env = "FERRY_URL")]
     control_url: String,
-    #[arg(long, env = "FERRY_TOKEN", hide_env_values = true)]
-    token: String,
     #[arg(long, env = "FERRY_ORG")]
     org: String,
     /// Name or id of the install
     #[arg(long)]
     install: String,
+    /// Where the runner keeps its state; a directory in the temporary one when absent
     #[arg(long)]
     state_dir: Option<PathBuf>,
 }
@@ -127,16 +126,31 @@ fn on_runtime<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn serve(kind: RunnerKind, session: Session) -> anyhow::Result<ExitCode> {
+    if !session.url.is_empty() {
+        let parsed = reqwest::Url::parse(&session.url).ok().filter(|u| matches!(u.scheme(), "http" | "https"));
+        parsed.with_context(|| {
+            format!("`{}` is no URL of a Runner API: it starts with https:// or http://", session.url)
+        })?;
+    }
     let options = Options {
         kind,
         url: session.url,
-        join: session.join,
+        join: credential(session.join_file.as_deref())?,
         trust_keys: session.trust_keys,
         state_dir: absolute(&session.place.state_dir)?,
         ca_file: session.ca_file,
         allow_paths: session.allow_paths,
     };
     start(options)
+}
+
+/// The credential from a file or the environment, never from the command line: that, everyone on the host can read.
+fn credential(file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    let text = match file {
+        Some(path) => Some(fs_err::read_to_string(path)?),
+        None => std::env::var("FERRY_RUNNER_JOIN").ok(),
+    };
+    Ok(text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()))
 }
 
 fn start(options: Options) -> anyhow::Result<ExitCode> {
@@ -179,11 +193,12 @@ fn run_local(local: RunLocal) -> anyhow::Result<ExitCode> {
 }
 
 async fn join_command(local: &RunLocal) -> anyhow::Result<serde_json::Value> {
+    let token = std::env::var("FERRY_TOKEN").context("set FERRY_TOKEN to a token of an admin")?;
     let http = net::client(&local.control_url, None)?;
     let base = local.control_url.trim_end_matches('/');
     let call = |method: reqwest::Method, path: String| {
         http.request(method, format!("{base}{path}"))
-            .bearer_auth(&local.token)
+            .bearer_auth(&token)
             .header(api::headers::ORG, &local.org)
             .timeout(std::time::Duration::from_secs(20))
     };
@@ -218,7 +233,7 @@ fn check(look: &Look) -> anyhow::Result<ExitCode> {
     };
     let report = on_runtime(async {
         let mut report = doctor::run(&options).await;
-        session::check_session(&mut report, &state, ca_file.as_deref()).await;
+        session::check_session(&mut report, &state, &options.runner_url, ca_file.as_deref()).await;
         report
     });
     if look.json {

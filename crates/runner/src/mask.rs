@@ -11,7 +11,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use serde_json::Value;
 
 /// Shortest value that is masked.
-pub const SECRET_BYTES_MIN: usize = 6;
+pub const SECRET_BYTES_MIN: usize = model::spec::SECRET_BYTES_MIN;
 const MASK: &[u8] = b"***";
 
 /// The needles of one execution, shared by all its pipes.

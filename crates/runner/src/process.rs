@@ -112,7 +112,12 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
     if let Some(stop) = stop.borrow().clone() {
         return Ok(Ended::Stopped(stop));
     }
-    let told = ShimFile { argv: child.argv.clone(), cgroups: host.cgroups.clone(), sandbox: host.sandbox.clone() };
+    let told = ShimFile {
+        argv: child.argv.clone(),
+        env: child.env.clone(),
+        cgroups: host.cgroups.clone(),
+        sandbox: host.sandbox.clone(),
+    };
     host.dir.write_json("shim.json", &told)?;
     for dir in &host.cgroups.dirs {
         host.dir.note_group(&format!("cgroup {}", dir.display()))?;
@@ -124,7 +129,6 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
         .arg("shim")
         .arg(host.dir.path().join("shim.json"))
         .env_clear()
-        .envs(&child.env)
         .env(MARK, host.dir.name())
         .current_dir(&child.cwd)
         .process_group(0)

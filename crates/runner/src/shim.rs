@@ -15,6 +15,7 @@
 //! has parents that nobody needs to write to; elsewhere, `allow_paths` names what scripts need. Scripts get `TMPDIR`
 //! in `work/`.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -43,10 +44,12 @@ const DEVICES: [&str; 11] =
 const LOST: [CapabilitySet; 4] =
     [CapabilitySet::PERFMON, CapabilitySet::SYS_ADMIN, CapabilitySet::SYS_MODULE, CapabilitySet::BPF];
 
-/// What the shim is told, in a file; environment and directory are inherited.
+/// What the shim is told, in a file. The child's environment is in it too: the shim itself must not run under one that a
+/// script's author has chosen, because it is not confined yet (`LD_PRELOAD`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShimFile {
     pub argv: Vec<String>,
+    pub env: BTreeMap<String, String>,
     pub cgroups: Cgroups,
     /// None leaves landlock out.
     pub sandbox: Option<Sandbox>,
@@ -93,7 +96,7 @@ fn confine_and_exec(file: &Path) -> std::io::Result<std::convert::Infallible> {
     }
     let (program, arguments) =
         told.argv.split_first().ok_or_else(|| std::io::Error::other("there is no command to start"))?;
-    Err(Command::new(program).args(arguments).exec())
+    Err(Command::new(program).args(arguments).envs(&told.env).exec())
 }
 
 fn hide_runner(sandbox: &Sandbox) -> Result<(), landlock::RulesetError> {

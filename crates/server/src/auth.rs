@@ -55,8 +55,31 @@ pub(crate) struct InOrg {
 }
 
 impl InOrg {
+    pub(crate) fn watch(&self) -> TokenWatch {
+        TokenWatch { token: self.owner.token_id.clone(), looked: tokio::time::Instant::now() }
+    }
+
     pub(crate) fn actor(&self) -> &str {
         self.owner.account.id.as_str()
+    }
+}
+
+/// Looks now and then whether a token that a stream was opened with is still good.
+pub(crate) struct TokenWatch {
+    token: TokenId,
+    looked: tokio::time::Instant,
+}
+
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+
+impl TokenWatch {
+    pub(crate) async fn may_go_on(&mut self, state: &AppState) -> bool {
+        if self.looked.elapsed() < LOOK_AGAIN {
+            return true;
+        }
+        self.looked = tokio::time::Instant::now();
+        // A database that does not answer is no reason to end a stream.
+        state.store().token_is_good(&self.token, state.conductor.now()).await.unwrap_or(true)
     }
 }
 

@@ -220,6 +220,18 @@ fn typed(key: &str, text: &str, like: Option<&Value>) -> anyhow::Result<Value> {
     }
 }
 
+/// A value as it may be shown: without the password that a URL may hold.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match (text.find("://"), text.rfind('@')) {
+        (Some(start), Some(end)) if start < end => match text[start + 3..end].find(':') {
+            Some(colon) => format!("{}:(secret){}", &text[..start + 3 + colon], &text[end..]),
+            None => text,
+        },
+        _ => text,
+    }
+}
+
 impl ServerConfig {
     /// Puts the layers together. `env` is the whole environment.
     pub fn load(
@@ -261,7 +273,7 @@ impl ServerConfig {
         let explained = all
             .into_iter()
             .map(|(key, value)| Explained {
-                value: if SECRET.contains(&key.as_str()) { "(secret)".into() } else { value.to_string() },
+                value: if SECRET.contains(&key.as_str()) { "(secret)".into() } else { shown(&value) },
                 origin: origins.get(&key).cloned().unwrap_or(Origin::Default),
                 key,
             })
@@ -350,6 +362,11 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
+        let url = [("FERRY_DATABASE__URL", "postgres://u:pa:ss@h/x")];
+        let (config, explained) = ServerConfig::load(None, env(&url)).expect("config");
+        assert_eq!(config.database.url, url[0].1);
+        let shown = &explained.iter().find(|e| e.key == "database.url").expect("there").value;
+        assert_eq!(shown, "\"postgres://u:(secret)@h/x\"");
         let (config, explained) =
             ServerConfig::load(None, env(&[("FERRY_SECRETS__MASTER_KEY", "m1:abc")])).expect("config");
         assert_eq!(config.secrets.master_key.as_deref(), Some("m1:abc"));

@@ -313,30 +313,47 @@ impl Store {
             .await
     }
 
-    /// Tokens that are scoped to this org.
-    pub async fn tokens(&self, org: &OrgId, offset: u64, limit: u64) -> Result<Vec<Token>> {
-        let org = org.clone();
+    /// Tokens that are good for this org alone, and those of the account itself, which are good for all its orgs.
+    pub async fn tokens(&self, org: &OrgId, account: &AccountId, offset: u64, limit: u64) -> Result<Vec<Token>> {
+        let (org, account) = (org.clone(), account.clone());
         self.main()
             .read(move |tx| {
-                let org = org.clone();
+                let (org, account) = (org.clone(), account.clone());
                 Box::pin(async move {
-                    let sql = static_sql!(TOKEN_COLUMNS, "WHERE org_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3");
-                    tx.query(sql, params![&org, limit, offset]).await?.iter().map(token_from).collect()
+                    let sql = static_sql!(
+                        TOKEN_COLUMNS,
+                        "WHERE org_id = $1 OR (org_id IS NULL AND account_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
+                    );
+                    tx.query(sql, params![&org, &account, limit, offset]).await?.iter().map(token_from).collect()
                 })
             })
             .await
     }
 
-    pub async fn revoke_token(&self, org: &OrgId, id: &TokenId, actor: &str, now: Timestamp) -> Result<Token> {
-        let (org, id, actor) = (org.clone(), id.clone(), actor.to_owned());
+    /// Whether a token is neither revoked nor expired: asked again and again while something long is sent to its owner.
+    pub async fn token_is_good(&self, id: &TokenId, now: Timestamp) -> Result<bool> {
+        let id = id.clone();
+        self.main()
+            .read(move |tx| {
+                let id = id.clone();
+                Box::pin(async move {
+                    let sql = "SELECT id FROM tokens WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";
+                    Ok(tx.get(sql, params![&id, now]).await?.is_some())
+                })
+            })
+            .await
+    }
+
+    pub async fn revoke_token(&self, org: &OrgId, id: &TokenId, account: &AccountId, now: Timestamp) -> Result<Token> {
+        let (org, id, account) = (org.clone(), id.clone(), account.clone());
         self.main()
             .write(move |tx| {
-                let (org, id, actor) = (org.clone(), id.clone(), actor.clone());
+                let (org, id, account) = (org.clone(), id.clone(), account.clone());
                 Box::pin(async move {
                     let changed = tx
                         .exec(
-                            "UPDATE tokens SET revoked_at = $3 WHERE id = $1 AND org_id = $2 AND revoked_at IS NULL",
-                            params![&id, &org, now],
+                            "UPDATE tokens SET revoked_at = $4 WHERE id = $1 AND (org_id = $2 OR (org_id IS NULL AND account_id = $3)) AND revoked_at IS NULL",
+                            params![&id, &org, &account, now],
                         )
                         .await?;
                     if changed > 0 {
@@ -345,13 +362,16 @@ impl Store {
                             now,
                             kind: "token.revoked",
                             subject: ("token", id.as_str()),
-                            actor: &actor,
+                            actor: account.as_str(),
                             data: serde_json::json!({}),
                         };
                         record(tx, note).await?;
                     }
-                    let sql = static_sql!(TOKEN_COLUMNS, "WHERE id = $1 AND org_id = $2");
-                    token_from(&tx.get(sql, params![&id, &org]).await?.ok_or(StoreError::NotFound("token"))?)
+                    let sql = static_sql!(
+                        TOKEN_COLUMNS,
+                        "WHERE id = $1 AND (org_id = $2 OR (org_id IS NULL AND account_id = $3))"
+                    );
+                    token_from(&tx.get(sql, params![&id, &org, &account]).await?.ok_or(StoreError::NotFound("token"))?)
                 })
             })
             .await

@@ -49,6 +49,11 @@ const AFTER: Sql = Sql {
     postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > (CASE WHEN $2 >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint THEN 0 ELSE $2 END, $3) AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid, id LIMIT $4",
 };
 
+const LATEST: Sql = Sql {
+    sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 ORDER BY xid DESC, id DESC LIMIT $2",
+    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid DESC, id DESC LIMIT $2",
+};
+
 const LAST: Sql = Sql {
     sqlite: "SELECT xid, id FROM events WHERE org_id = $1 ORDER BY xid DESC, id DESC LIMIT 1",
     postgres: "SELECT xid, id FROM events WHERE org_id = $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid DESC, id DESC LIMIT 1",
@@ -110,6 +115,20 @@ impl Store {
                 Box::pin(async move {
                     let rows = tx.query(AFTER, params![&org, after.xid, after.id, limit]).await?;
                     rows.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// The latest events, oldest first.
+    pub async fn latest_events(&self, org: &OrgId, limit: u64) -> Result<Vec<Event>> {
+        let org = org.clone();
+        self.main()
+            .read(move |tx| {
+                let org = org.clone();
+                Box::pin(async move {
+                    let rows = tx.query(LATEST, params![&org, limit]).await?;
+                    rows.iter().rev().map(from_row).collect()
                 })
             })
             .await

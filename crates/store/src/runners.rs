@@ -312,6 +312,9 @@ impl Store {
                 let seen = seen.clone();
                 Box::pin(async move {
                     for (runner, sightings, report) in seen {
+                        if let Some(report) = &report {
+                            note_switch(tx, &runner, report, sightings.seen_at).await?;
+                        }
                         let report = report.map(|r| serde_json::to_string(&r).unwrap_or_default());
                         tx.exec(
                             "UPDATE runners SET seen_at = COALESCE($2, seen_at), closed_at = $3, report = COALESCE($4, report) WHERE id = $1",
@@ -351,6 +354,26 @@ impl Store {
             })
             .await
     }
+}
+
+/// The customer's switch is an event of its own: both sides see when it was turned.
+async fn note_switch(
+    tx: &mut Tx<'_>,
+    runner: &RunnerId,
+    report: &RunnerReport,
+    seen_at: Option<Timestamp>,
+) -> Result<()> {
+    let Ok(known) = runner_by_id(tx, runner).await else { return Ok(()) };
+    let before = known.report.and_then(|r| r.disabled_since);
+    let kind = match (before.is_some(), report.disabled_since.is_some()) {
+        (false, true) => "runner.disabled",
+        (true, false) => "runner.enabled",
+        (true, true) | (false, false) => return Ok(()),
+    };
+    let now = seen_at.unwrap_or(known.updated_at);
+    let data = serde_json::json!({ "by": "customer", "since": report.disabled_since });
+    let subject = ("runner", runner.as_str());
+    record(tx, Note { org: &known.org_id, now, kind, subject, actor: runner.as_str(), data }).await
 }
 
 async fn apply_change(

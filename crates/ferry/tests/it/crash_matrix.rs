@@ -223,6 +223,7 @@ impl Lane {
             send(executors[0], Signal::KILL);
         }
         if !cell.victim.is(cell.point.process) {
+            fs_err::remove_file(self.file.with_extension("hit")).expect("removed");
             send(stopped, Signal::CONT);
         }
         if scene == Scene::Silence {

@@ -239,6 +239,10 @@ impl Core {
             }
             Event::PollFailed { seq, fenced } if seq == self.polls || fenced => self.poll_failed(fenced, now_ms),
             Event::PollAnswered { .. } | Event::PollFailed { .. } => {}
+            // Given up meanwhile: whatever was made of it goes.
+            Event::Prepared(id) | Event::Refused(id) | Event::Started(id) if !self.executions.contains_key(&id) => {
+                out.push(Effect::Remove(id));
+            }
             Event::Prepared(id) => {
                 self.set_phase(&id, Phase::Starting);
                 out.push(Effect::Start(id));
@@ -473,7 +477,7 @@ impl Core {
             self.forget(&id, now_ms, out);
         }
         for id in answer.cancels {
-            self.cancel(&id, "cancelled by request", out);
+            self.cancel(&id, "by request", out);
         }
         for id in answer.lost {
             self.lost(&id, now_ms, out);
@@ -508,8 +512,8 @@ impl Core {
     }
 
     fn forget(&mut self, id: &ExecutionId, now_ms: u64, out: &mut Vec<Effect>) {
+        out.push(Effect::Remove(id.clone()));
         if self.executions.remove(id).is_some() {
-            out.push(Effect::Remove(id.clone()));
             // The server answers a held poll when a result is in; if it offered nothing, there is something now.
             if !self.offered && self.poll_at_ms.is_none() {
                 self.poll_at_ms = Some(now_ms);
@@ -547,7 +551,7 @@ impl Core {
         self.renew_at_ms = now_ms + self.timing.renew_s * 1000;
         out.push(Effect::Touch(answer.renewed));
         for id in answer.cancels {
-            self.cancel(&id, "cancelled by request", out);
+            self.cancel(&id, "by request", out);
         }
         for id in answer.lost {
             self.lost(&id, now_ms, out);
@@ -693,7 +697,7 @@ mod tests {
         let mut core = core();
         let id = running(&mut core, 1);
         let effects = answer_to(&mut core, PollAnswer { cancels: vec![id.clone()], ..answer() }, 5);
-        assert!(effects.contains(&Effect::Cancel { id: id.clone(), reason: "cancelled by request" }));
+        assert!(effects.contains(&Effect::Cancel { id: id.clone(), reason: "by request" }));
         assert_eq!(poll(&effects).expect("poll").cancels_known, vec![id.clone()]);
         let effects = answer_to(&mut core, PollAnswer { cancels: vec![id], ..answer() }, 6);
         assert!(!effects.iter().any(|e| matches!(e, Effect::Cancel { .. })));
@@ -766,6 +770,18 @@ mod tests {
         assert!(!effects.iter().any(|e| matches!(e, Effect::Start(_) | Effect::Spawn(_) | Effect::Renew(_))));
         let effects = answer_to(&mut core, answer(), 1);
         assert!(effects.contains(&Effect::Remove(a.execution_id)), "only when the server has heard of it");
+    }
+
+    #[test]
+    fn an_execution_that_is_given_up_while_it_is_prepared_leaves_nothing() {
+        let mut core = core();
+        let a = assignment(1);
+        let id = a.execution_id.clone();
+        answer_to(&mut core, PollAnswer { jobs: vec![a], ..answer() }, 0);
+        answer_to(&mut core, PollAnswer { lost: vec![id.clone()], ..answer() }, 1);
+        let effects = core.handle(Event::Prepared(id.clone()), 2);
+        assert_eq!(effects, [Effect::Remove(id.clone())], "it was made after it had been given up");
+        assert_eq!(core.handle(Event::Started(id.clone()), 3), [Effect::Remove(id)], "and never spawned");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! `core` decides, this module performs. Everything that must outlive the process lies in the state directory.
 
+mod artifacts;
+mod check;
 mod client;
 mod core;
 mod deliver;
@@ -24,12 +26,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+pub use self::artifacts::SessionFetcher;
+pub use self::check::check_session;
 pub use self::client::{About, CallError, Door, SessionClient, now, random_hex};
 pub use self::core::{Core, Effect, Ending, Event, Found};
 use self::deliver::Delivery;
 pub use self::state::{HistoryLine, SessionFile, StateDir};
 use crate::directory::{ExecutionContext, ExecutionDir};
-use crate::doctor::{Report, Status};
 use crate::{limits, net, process};
 
 /// How a session is started.
@@ -97,7 +100,9 @@ async fn open_session(
         );
     }
     let Some(credential) = options.join.clone() else {
-        bail!("this runner has not joined yet: pass --join as `ferry runners join-command` prints it");
+        bail!(
+            "this runner has not joined yet: set FERRY_RUNNER_JOIN as `ferry runners join-command` prints it, or pass --join-file"
+        );
     };
     join(options, state, http, &credential).await
 }
@@ -579,7 +584,16 @@ impl Driver {
     }
 
     fn remove(&mut self, id: &ExecutionId) {
-        let Some(watched) = self.watched.remove(id) else { return };
+        let Some(watched) = self.watched.remove(id) else {
+            // Prepared beside the loop, and given up before it was seen here.
+            let left = ExecutionDir::open(&self.state.path().join("executions").join(id.as_str()));
+            if let Ok(dir) = left
+                && let Err(error) = dir.remove()
+            {
+                tracing::error!(execution = %id, %error, "an execution directory can't be removed");
+            }
+            return;
+        };
         if watched.dir.is_started() {
             let outcome = match watched.dir.result() {
                 Ok(Some(result)) => serde_json::to_value(result.outcome).ok(),
@@ -653,6 +667,8 @@ fn spawn_executor(dir: &ExecutionDir) -> anyhow::Result<tokio::process::Child> {
     let child = tokio::process::Command::new("/proc/self/exe")
         .arg("execute")
         .arg(dir.path())
+        .arg0("ferry-runner")
+        .env_remove("FERRY_RUNNER_JOIN")
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
@@ -668,82 +684,5 @@ async fn await_executor(dir: &ExecutionDir, child: Option<tokio::process::Child>
     }
     while dir.executor_alive() || !dir.close() {
         tokio::time::sleep(WATCH).await;
-    }
-}
-
-/// Fetches artifacts for an executor, with the session's key.
-pub struct SessionFetcher;
-
-impl crate::execute::ArtifactFetcher for SessionFetcher {
-    fn fetch<'a>(
-        &'a self,
-        dir: &'a ExecutionDir,
-        digest: &'a model::Digest,
-        to: &'a std::path::Path,
-    ) -> futures::future::BoxFuture<'a, Result<(), String>> {
-        Box::pin(async move {
-            let fault = |e: &dyn std::fmt::Display| e.to_string();
-            let context = dir.context().map_err(|e| fault(&e))?;
-            let assignment = dir.assignment().map_err(|e| fault(&e))?;
-            let key =
-                StateDir::new(&context.state_dir).key().map_err(|e| fault(&e))?.ok_or("the session has no key")?;
-            let http = net::client(&context.runner_url, context.ca_file.as_deref()).map_err(|e| net::chain(&e))?;
-            let client =
-                SessionClient::new(http, &context.runner_url, context.runner_id.clone(), context.generation, key);
-            let about = About { id: &assignment.execution_id, token: &assignment.execution_token };
-            let mut pause = Duration::from_millis(250);
-            for attempt in 1.. {
-                match client.artifact(about, digest).await {
-                    Ok(bytes) => {
-                        fs_err::write(to, &bytes).map_err(|e| fault(&e))?;
-                        break;
-                    }
-                    Err(error) if error.is_transient() && attempt < 6 => {
-                        tokio::time::sleep(pause).await;
-                        pause *= 2;
-                    }
-                    Err(error) => return Err(fault(&error)),
-                }
-            }
-            Ok(())
-        })
-    }
-}
-
-/// The checks of `doctor` that need the session: is the key there, and does the control plane accept it?
-pub async fn check_session(report: &mut Report, state: &StateDir, ca_file: Option<&std::path::Path>) {
-    let (session, key) = match (state.session(), state.key()) {
-        (Ok(Some(session)), Ok(Some(key))) => (session, key),
-        (Ok(None), _) | (_, Ok(None)) => {
-            return report.hint("session", Status::Skipped, "not joined yet", "start the runner with its join command");
-        }
-        (Err(e), _) | (_, Err(e)) => {
-            return report.hint("session", Status::Fail, format!("{e:#}"), "remove the state directory and join again");
-        }
-    };
-    let mut trusted = TrustedKeys::new(session.trust.clone());
-    trusted.learn(&session.keys);
-    if trusted.accepted().next().is_none() {
-        report.hint(
-            "trust",
-            Status::Fail,
-            "no signing key of the server is trusted",
-            "join with the right --trust-key",
-        );
-    } else {
-        report.add("trust", Status::Ok, session.trust.join(", "));
-    }
-    let http = match net::client(&session.url, ca_file) {
-        Ok(http) => http,
-        Err(e) => return report.add("session", Status::Fail, net::chain(&e)),
-    };
-    let client = SessionClient::new(http, &session.url, session.runner_id, session.generation, key);
-    match client.renew(Vec::new(), Duration::from_secs(10)).await {
-        Ok(_) => report.add("session", Status::Ok, format!("generation {} is accepted", session.generation)),
-        Err(error) => {
-            let hint = if let CallError::Refused(body) = &error { body.hint.clone() } else { None };
-            let hint = hint.unwrap_or_else(|| "see the checks above".into());
-            report.hint("session", Status::Fail, error.to_string(), hint);
-        }
     }
 }

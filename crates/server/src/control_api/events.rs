@@ -9,14 +9,13 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
 use http::HeaderMap;
-use model::OrgId;
 use store::{EventCursor, topic};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::apps::Search;
 use crate::AppState;
-use crate::auth::Reader;
+use crate::auth::{InOrg, Reader};
 use crate::error::{ApiError, ApiResult};
 use crate::request::{List, Page, Params};
 
@@ -55,7 +54,7 @@ pub(super) fn wants_stream(headers: &HeaderMap) -> bool {
     accept.contains("text/event-stream")
 }
 
-/// Events of the org: JSON, or with `Accept: text/event-stream` live (from now on, unless told where to go on).
+/// Events of the org: JSON (the latest, or those after one that is known), or with `Accept: text/event-stream` live (from now on, unless told where to go on).
 #[utoipa::path(get, path = "/v1/events", tag = "events", security(("token" = ["read-only"])), params(("after" = Option<String>, Query, description = "id of the last event that is known"), ("limit" = Option<u64>, Query), ("Last-Event-ID" = Option<String>, Header)), responses((status = 200, body = [Event])))]
 async fn events(
     State(state): State<AppState>,
@@ -73,23 +72,31 @@ async fn events(
             None => state.store().last_event(&at.org).await?,
         };
         let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-        return Ok(Sse::new(live(state, at.org, after)).keep_alive(keep_alive).into_response());
+        return Ok(Sse::new(live(state, at, after)).keep_alive(keep_alive).into_response());
     }
     let page = Page { offset: Some(0), ..search.page()? };
-    let events = state.store().events_after(&at.org, after.unwrap_or_default(), page.fetch()).await?;
+    let events = match after {
+        Some(after) => state.store().events_after(&at.org, after, page.fetch()).await?,
+        None => state.store().latest_events(&at.org, page.limit()).await?,
+    };
     Ok(List::new(events.into_iter().map(wire).collect(), page).into_response())
 }
 
-fn live(state: AppState, org: OrgId, mut after: EventCursor) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+fn live(state: AppState, at: InOrg, mut after: EventCursor) -> impl Stream<Item = Result<sse::Event, Infallible>> {
     let (send, receive) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
+        let org = at.org.clone();
         let subscription = state.store().notifier().subscribe(topic::org(&org));
+        let mut watch = at.watch();
         // On PostgreSQL an event shows only when no older transaction is open: after a wake-up it is looked for again soon.
         let mut soon = 0;
         loop {
             let woken = subscription.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
+            if !watch.may_go_on(&state).await {
+                return;
+            }
             let events = state.store().events_after(&org, after, BATCH).await.unwrap_or_default();
             if events.is_empty() {
                 let pause = if soon > 0 { LOOK_SOON } else { LOOK };

@@ -159,6 +159,7 @@ async fn run_action(
     spec::check_timeout(timeout_s).map_err(ApiError::invalid)?;
     spec::check_steps(&wanted.steps).map_err(ApiError::invalid)?;
     spec::check_env(&wanted.run_env_vars).map_err(ApiError::invalid)?;
+    spec::check_secrets(&wanted.secrets).map_err(ApiError::invalid)?;
     for step in &wanted.steps {
         if let Some(spec::Source::Archive { digest, .. }) = &step.source
             && !state.store().has_archive(&at.org, digest).await?

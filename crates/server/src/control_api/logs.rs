@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 use super::apps::Search;
 use super::events::{KEEP_ALIVE, position, stream_of};
 use crate::AppState;
-use crate::auth::Reader;
+use crate::auth::{Reader, TokenWatch};
 use crate::error::{ApiError, ApiResult};
 use crate::request::Params;
 
@@ -238,7 +238,7 @@ async fn tail(
     };
     let (send, receive) = mpsc::channel(16);
     tokio::spawn(async move {
-        let mut tail = Tail { state, job, epoch, seq, send };
+        let mut tail = Tail { state, job, epoch, seq, send, watch: at.watch() };
         // An error ends the stream; the client comes back with its position.
         if let Err(error) = tail.run().await {
             tracing::debug!(error = error.message, "a tail ended");
@@ -259,6 +259,7 @@ struct Tail {
     epoch: u64,
     seq: u64,
     send: mpsc::Sender<sse::Event>,
+    watch: TokenWatch,
 }
 
 impl Tail {
@@ -270,6 +271,9 @@ impl Tail {
             let woken = subscription.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
+            if !self.watch.may_go_on(&self.state).await {
+                return Ok(());
+            }
             // The state first: chunks that arrive after this look are seen in the next round.
             self.job = self.state.store().job(&self.job.org_id, &self.job.id).await?;
             let complete = self.forward().await?;

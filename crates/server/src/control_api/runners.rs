@@ -142,7 +142,7 @@ async fn join_command(
     state.store().add_credential(&at.org, &runner.id, credential_id.clone(), &credential, at.actor(), now).await?;
     let trust_key = state.conductor.signing_keys().fingerprint().to_owned();
     let (kind, url) = (runner.kind.as_str(), &state.runner_url);
-    let command = format!("ferry-runner {kind} --url {url} --join {credential} --trust-key {trust_key}");
+    let command = format!("FERRY_RUNNER_JOIN={credential} ferry-runner {kind} --url {url} --trust-key {trust_key}");
     let answer = JoinCommand {
         credential_id,
         runner_id: runner.id,

@@ -34,10 +34,10 @@ fn wire(token: store::Token) -> Token {
     }
 }
 
-/// The tokens that are good for this org alone.
+/// The tokens that are good for this org alone, and your own.
 #[utoipa::path(get, path = "/v1/tokens", tag = "tokens", security(("token" = ["admin"])), params(("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query)), responses((status = 200, body = [Token])))]
 async fn list(State(state): State<AppState>, Admin(at): Admin, Params(page): Params<Page>) -> ApiResult<List<Token>> {
-    let tokens = state.store().tokens(&at.org, page.offset(), page.fetch()).await?;
+    let tokens = state.store().tokens(&at.org, &at.owner.account.id, page.offset(), page.fetch()).await?;
     Ok(List::new(tokens.into_iter().map(wire).collect(), page))
 }
 
@@ -86,5 +86,5 @@ async fn create(
 #[utoipa::path(delete, path = "/v1/tokens/{token_id}", tag = "tokens", security(("token" = ["admin"])), params(("token_id" = String, Path)), responses((status = 200, body = Token), (status = 404, body = api::ErrorBody)))]
 async fn revoke(State(state): State<AppState>, Admin(at): Admin, Path(id): Path<String>) -> ApiResult<Json<Token>> {
     let id = TokenId::parse(&id).map_err(|_| StoreError::NotFound("token"))?;
-    Ok(Json(wire(state.store().revoke_token(&at.org, &id, at.actor(), state.conductor.now()).await?)))
+    Ok(Json(wire(state.store().revoke_token(&at.org, &id, &at.owner.account.id, state.conductor.now()).await?)))
 }

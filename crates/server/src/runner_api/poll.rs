@@ -87,8 +87,8 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
 
 /// Ids and tokens for what may be claimed: drawn before, because a transaction draws no randomness.
 fn fresh(state: &AppState, wanted: &PollRequest) -> (Vec<(ExecutionId, String)>, Vec<String>) {
-    let free: u32 = wanted.free.values().sum();
-    let count = (free as usize).min(CLAIMS_PER_POLL);
+    let free: u64 = wanted.free.values().map(|slots| u64::from(*slots)).sum();
+    let count = free.min(CLAIMS_PER_POLL as u64) as usize;
     let tokens: Vec<String> = (0..count).map(|_| secret("fxt")).collect();
     let now = state.conductor.now();
     let hashed = |token: &String| (ExecutionId::new(now, random_u128()), Digest::of(token.as_bytes()).hex().to_owned());
@@ -125,7 +125,11 @@ async fn answer(
             offline_s: state.conductor.timing.offline_s,
             nonce: wanted.nonce.clone(),
         };
-        let spec = inline_spec(state, &assigned).await?;
+        // A spec that can't be opened is fetched, fails there, and goes back: it does not hold up the others.
+        let spec = inline_spec(state, &assigned).await.unwrap_or_else(|error| {
+            tracing::error!(job = %assigned.job.id, error = error.internal, "a spec can't be opened");
+            None
+        });
         jobs.push(Assignment {
             job_id: assigned.job.id,
             job_type: assigned.job.job_type,
