@@ -19,10 +19,8 @@ pub enum Process {
 pub enum Fate {
     /// It finishes, having run once.
     Finishes,
-    /// Nobody can tell how far it came, or that it never began: `unknown`, and never run again.
+    /// Nobody can tell how far it came: `unknown`, and never run again.
     Unknown,
-    /// Either: it depends on who is faster.
-    Either,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +67,7 @@ const fn during(scene: Scene, point: Point) -> Point {
     Point { scene, ..point }
 }
 
-use Fate::{Either, Finishes, Unknown};
+use Fate::{Finishes, Unknown};
 
 /// Every point that there is. A unit test compares it with the code; the crash matrix goes through it.
 pub const POINTS: &[Point] = &[
@@ -80,9 +78,8 @@ pub const POINTS: &[Point] = &[
     runner("runner.prepared", Finishes, None),
     runner("runner.before_start", Finishes, None),
     runner("runner.start_acked", Finishes, None),
-    runner("runner.started_marked", Unknown, None),
-    // Its executor may not have taken its lock yet.
-    runner("runner.spawned", Either, None),
+    runner("runner.started_marked", Finishes, None),
+    runner("runner.spawned", Finishes, None),
     during(Scene::Running, runner("runner.before_renew", Finishes, Some(Unknown))),
     during(Scene::Running, runner("runner.renewed", Finishes, Some(Unknown))),
     during(Scene::Running, runner("runner.before_log", Finishes, Some(Unknown))),

@@ -51,6 +51,9 @@ pub struct ExecutionContext {
     /// Paths that scripts may use although they lie beside the state directory.
     #[serde(default)]
     pub allow_paths: Vec<PathBuf>,
+    /// The run of the machine in which the directory was made.
+    #[serde(default)]
+    pub boot_id: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,6 +219,16 @@ impl ExecutionDir {
         self.lock().is_ok() || !self.executor_alive()
     }
 
+    /// Takes a start back that no executor has followed: true when none ever worked here, and none ever will.
+    pub fn take_back(&self) -> bool {
+        let never_used = self.lock().is_ok();
+        if never_used {
+            // Else a later look would find a used lock, and call it dead.
+            let _ = fs::remove_file(self.path.join("started"));
+        }
+        never_used
+    }
+
     pub fn executor_pid(&self) -> Option<Pid> {
         let text = fs::read_to_string(self.path.join("executor.lock")).ok()?;
         Pid::from_raw(text.trim().parse().ok()?)
@@ -343,6 +356,12 @@ mod tests {
         fs::create_dir_all(&late.path).expect("dir");
         assert!(late.close() && !late.executor_alive());
         assert!(late.lock().is_err(), "one that comes after the look");
+        assert!(!late.take_back() && !dir.take_back(), "nobody can tell that none worked here");
+        let unused = ExecutionDir { path: state.path().join(EXECUTIONS).join("exe3") };
+        fs::create_dir_all(&unused.path).expect("dir");
+        unused.mark_started().expect("started");
+        assert!(unused.take_back() && !unused.is_started());
+        assert!(unused.lock().is_err(), "one that comes late");
     }
 
     #[test]

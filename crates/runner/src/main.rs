@@ -157,6 +157,7 @@ fn start(options: Options) -> anyhow::Result<ExitCode> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("FERRY_RUNNER_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr).init();
+    follow_parent()?;
     let ending = on_runtime(Box::pin(session::run(options)))?;
     match ending {
         Ending::Done | Ending::HandedOver => Ok(ExitCode::SUCCESS),
@@ -164,6 +165,15 @@ fn start(options: Options) -> anyhow::Result<ExitCode> {
             "a newer session has taken this runner's place; if this one is meant to work, stop the other, remove the state directory and join again"
         ),
     }
+}
+
+/// A runner of `ferry dev` hands over when that is gone, however it went: it ends at once, and its executors go on.
+fn follow_parent() -> anyhow::Result<()> {
+    let Ok(parent) = std::env::var("FERRY_PARENT_DEATH") else { return Ok(()) };
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::HUP))?;
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_pid().to_string());
+    anyhow::ensure!(now == Some(parent), "the `ferry dev` that started this runner is gone");
+    Ok(())
 }
 
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {

@@ -390,6 +390,7 @@ fn own_pid() -> i32 {
     std::process::id() as i32
 }
 
-fn boot_id() -> String {
+/// Tells one run of the machine from the next.
+pub fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

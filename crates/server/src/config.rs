@@ -112,11 +112,13 @@ pub struct Logs {
     pub segment_bytes: u64,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Bodies of ordinary requests.
     pub body_bytes: usize,
+    /// Bodies that carry scripts or results.
+    pub large_body_bytes: usize,
     pub archive_bytes: usize,
     pub log_body_bytes: usize,
 }
@@ -142,7 +144,12 @@ impl Default for ServerConfig {
             auth: Auth { bootstrap_token_file: None, bootstrap_email: "admin@localhost".into() },
             log: Log { level: "info".into(), format: "json".into() },
             logs: Logs { seal_quiet_s: 60, segment_bytes: 4 << 20 },
-            limits: Limits { body_bytes: 20 << 20, archive_bytes: c::ARCHIVE_BYTES as usize, log_body_bytes: 4 << 20 },
+            limits: Limits {
+                body_bytes: 1 << 20,
+                large_body_bytes: 20 << 20,
+                archive_bytes: c::ARCHIVE_BYTES as usize,
+                log_body_bytes: 4 << 20,
+            },
             timing: Timing::default(),
         }
     }

@@ -21,7 +21,7 @@ impl Dev {
         let runner = runner_binary(&ferry());
         assert!(runner.exists(), "{} is missing: `cargo build -p runner` makes it", runner.display());
         fs_err::create_dir_all(dir.join("witness")).unwrap();
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("dev.log")).unwrap();
+        let log = std::fs::File::create(dir.join("dev.log")).unwrap();
         let child = Command::new(ferry())
             .arg("dev")
             .arg("--data-dir")
@@ -139,6 +139,8 @@ async fn comes_up_restarts_and_stops(dir: &Path, arguments: &[&str]) {
     for key in ["token", "org_id", "install_id"] {
         assert_eq!(again[key], file[key], "{key}");
     }
+    let output = dev.ferry(&["runners", "get", "local", "--json"]).await;
+    assert!(shown(&output).contains("connected"), "{}", shown(&output));
     let output = dev.ferry(&["jobs", "get", &job, "--json"]).await;
     assert!(shown(&output).contains("finished"), "{}", shown(&output));
     let output = dev.ferry(&["actions", "run", "-i", "local", "-c", "echo again"]).await;
@@ -169,6 +171,161 @@ async fn two_devs_in_one_directory_are_one_too_many() {
     command.args(["dev", "--no-context", "--data-dir"]).arg(dir.path().join("data")).env("HOME", dir.path());
     let output = run(command).await;
     assert!(!output.status.success() && shown(&output).contains("another `ferry dev`"), "{}", shown(&output));
+    assert!(dev.stop().await.success());
+}
+
+#[tokio::test]
+async fn a_killed_dev_takes_its_children_with_it_and_the_next_one_goes_on() {
+    let dir = temporary();
+    let mut dev = Dev::start(dir.path(), &[]);
+    let file = dev.up().await;
+    let witness = dir.path().join("witness/script");
+    let line =
+        format!("echo begin >> {0}; while [ ! -e {0}.go ]; do sleep 0.05; done; echo end >> {0}", witness.display());
+    let output = dev.ferry(&["actions", "run", "-i", "local", "-d", "-c", &line]).await;
+    let job = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    until("the script runs", SOON, async || fs_err::read(&witness).map_err(|e| e.to_string())).await;
+    dev.child.kill().unwrap();
+    dev.child.wait().unwrap();
+    let children = ["server", "build_runner", "install_runner"].map(|key| pid(&file, key));
+    until("its children end", SOON, async || {
+        let left: Vec<_> = children.iter().filter(|pid| is_running(**pid)).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    })
+    .await;
+    assert_eq!(fs_err::read_to_string(&witness).unwrap(), "begin\n");
+
+    // Killed again, and started at once: the children of before are still on their way out.
+    drop_quietly(Dev::start(dir.path(), &[])).await;
+    let mut dev = Dev::start(dir.path(), &[]);
+    let again = dev.up().await;
+    for key in ["org_id", "install_id"] {
+        assert_eq!(again[key], file[key], "{key}");
+    }
+    let output = dev.ferry(&["actions", "run", "-i", "local", "-c", "echo again"]).await;
+    assert!(output.status.success() && shown(&output).contains("again"), "{}", shown(&output));
+    fs_err::write(witness.with_extension("go"), "").unwrap();
+    let output = dev.ferry(&["jobs", "wait", &job]).await;
+    assert!(output.status.success(), "{}", shown(&output));
+    assert_eq!(fs_err::read_to_string(&witness).unwrap(), "begin\nend\n");
+    assert!(!dev.log().contains("started again"), "{}", dev.log());
+    assert!(dev.stop().await.success());
+    assert!(processes_of(dir.path()).is_empty());
+}
+
+/// Kills a dev as soon as it is up, and nothing else.
+async fn drop_quietly(mut dev: Dev) {
+    dev.up().await;
+    dev.child.kill().unwrap();
+    dev.child.wait().unwrap();
+    std::mem::forget(dev);
+}
+
+/// Children that do not follow their parent, as of a version before.
+#[tokio::test]
+async fn what_an_earlier_dev_left_running_is_ended() {
+    let dir = temporary();
+    let mut dev = Dev::start(dir.path(), &[]);
+    let file = dev.up().await;
+    // The file names another server now, which knows nothing of a parent.
+    let data = dir.path().join("data");
+    assert!(dev.stop().await.success());
+    let _ = fs_err::remove_file(data.join("server.json"));
+    let mut stray = Command::new(ferry())
+        .arg("server")
+        .env("FERRY_DATA_DIR", &data)
+        .env("FERRY_CONTROL__LISTEN", "127.0.0.1:0")
+        .env("FERRY_RUNNER__LISTEN", "127.0.0.1:0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the server is up", SOON, async || fs_err::read(data.join("server.json")).map_err(|e| e.to_string())).await;
+    let mut old = file;
+    old["server"] = stray.id().into();
+    fs_err::write(data.join("dev.json"), old.to_string()).unwrap();
+    let mut dev = Dev::start(dir.path(), &[]);
+    until("the stray server ends", SOON, async || stray.try_wait().unwrap().ok_or_else(|| dev.log())).await;
+    dev.up().await;
+    let output = dev.ferry(&["actions", "run", "-i", "local", "-c", "echo again"]).await;
+    assert!(output.status.success() && shown(&output).contains("again"), "{}", shown(&output));
+    assert!(dev.stop().await.success());
+}
+
+#[tokio::test]
+async fn a_dev_that_cannot_start_leaves_nothing_and_says_why() {
+    let dir = temporary();
+    let data = dir.path().join("data");
+    let failing = async |program: &Path, words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(["dev", "--no-context", "--data-dir"]).arg(&data).args(words).env("HOME", dir.path());
+        let output = run(command).await;
+        assert!(!output.status.success(), "{}", shown(&output));
+        until("nothing is left", SOON, async || {
+            let left = processes_of(dir.path());
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
+        shown(&output)
+    };
+    // The binary alone, without the runner's beside it.
+    let alone = dir.path().join("ferry");
+    fs_err::copy(ferry(), &alone).unwrap();
+    let said = failing(&alone, &[]).await;
+    assert!(said.contains("ferry-runner is missing"), "{said}");
+    assert!(!data.exists());
+
+    let said = failing(&ferry(), &["--allow-path", "/tmp/a:b"]).await;
+    assert!(said.contains("a path with a `:` in it"), "{said}");
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let said = failing(&ferry(), &["--port", &port]).await;
+    assert!(said.contains("in use") && !said.contains("\"fields\""), "{said}");
+
+    // Runners that can't start: the server, which could, goes too.
+    fs_err::create_dir_all(&data).unwrap();
+    fs_err::write(data.join("runners"), "not a directory").unwrap();
+    let said = failing(&ferry(), &[]).await;
+    assert!(said.contains("build runner ended") && said.contains("state directory"), "{said}");
+}
+
+#[tokio::test]
+async fn a_dev_that_is_interrupted_while_it_starts_ends_in_order() {
+    let dir = temporary();
+    for wait in [0, 20, 60, 120] {
+        let mut dev = Dev::start(dir.path(), &[]);
+        until("it has begun", SOON, async || {
+            fs_err::metadata(dir.path().join("data/token")).map_err(|e| e.to_string())
+        })
+        .await;
+        tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+        assert!(dev.stop().await.success(), "{}", dev.log());
+        let left = processes_of(dir.path());
+        assert!(left.is_empty(), "left running: {left:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_ports_of_the_last_run_are_taken_again_unless_somebody_has_them() {
+    let dir = temporary();
+    let mut dev = Dev::start(dir.path(), &[]);
+    let first = dev.up().await;
+    assert!(dev.stop().await.success());
+    let url = first["runner_url"].as_str().unwrap();
+    let port: u16 = url.rsplit(':').next().unwrap().parse().unwrap();
+    let taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let mut dev = Dev::start(dir.path(), &[]);
+    let second = dev.up().await;
+    assert_ne!(second["runner_url"], first["runner_url"]);
+    let output = dev.ferry(&["actions", "run", "-i", "local", "-c", "echo elsewhere"]).await;
+    assert!(output.status.success(), "{}", shown(&output));
+    assert!(dev.stop().await.success());
+    drop(taken);
+    let mut dev = Dev::start(dir.path(), &[]);
+    let third = dev.up().await;
+    assert_eq!(third["runner_url"], second["runner_url"]);
     assert!(dev.stop().await.success());
 }
 

@@ -256,23 +256,17 @@ impl Driver {
                 dir.remove()?;
                 continue;
             };
-            if !dir.is_started() {
-                // The server may have granted the start. Nothing was spawned, and nothing will be: it is told so.
-                self.core.adopt(&assignment, Found::Unstarted);
-                let (ended, _) = watch::channel(false);
-                self.watched.insert(assignment.execution_id.clone(), Watched { dir, assignment, ended });
-                continue;
-            }
-            // Life first: the result is the last thing that an executor writes.
-            let found = match (dir.executor_alive(), dir.result()) {
-                (true, _) => Found::Running,
-                (false, Ok(Some(_))) => Found::WithResult,
-                (false, _) => Found::Dead,
-            };
+            let found = find(&dir);
             tracing::info!(execution = %assignment.execution_id, ?found, "takes an execution over");
             crash_point!("runner.adopt");
             self.core.adopt(&assignment, found);
-            self.watch(dir, assignment, None, found);
+            if found == Found::Unstarted {
+                // The server may have granted the start. Nothing was begun, and nothing will be: it is told so.
+                let (ended, _) = watch::channel(false);
+                self.watched.insert(assignment.execution_id.clone(), Watched { dir, assignment, ended });
+            } else {
+                self.watch(dir, assignment, None, found);
+            }
         }
         Ok(())
     }
@@ -456,6 +450,7 @@ impl Driver {
             offline_s: self.session.timing.offline_s,
             ca_file: self.options.ca_file.clone(),
             allow_paths: self.options.allow_paths.clone(),
+            boot_id: process::boot_id(),
         }
     }
 
@@ -635,6 +630,24 @@ impl Driver {
             (group.to_string(), serde_json::json!({ "slots": slots, "busy": busy, "age_s": age_s }))
         });
         self.session.groups = serde_json::Value::Object(groups.collect());
+    }
+}
+
+/// How an execution stands that an earlier process left.
+fn find(dir: &ExecutionDir) -> Found {
+    // What was written last may be missing after the machine went down: then its absence proves nothing.
+    let same_boot = dir.context().is_ok_and(|context| context.boot_id == process::boot_id());
+    if !dir.is_started() {
+        return if same_boot { Found::Unstarted } else { Found::Dead };
+    }
+    // Life first: the result is the last thing that an executor writes.
+    match (dir.executor_alive(), dir.result()) {
+        (true, _) => Found::Running,
+        (false, Ok(Some(_))) => Found::WithResult,
+        // The earlier process died before its executor took the lock; one that comes late finds it used.
+        (false, Ok(None)) if same_boot && dir.take_back() => Found::Unstarted,
+        (false, _) if dir.executor_alive() => Found::Running,
+        (false, _) => Found::Dead,
     }
 }
 

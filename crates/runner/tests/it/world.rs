@@ -138,6 +138,7 @@ impl World {
             offline_s: 900,
             ca_file: None,
             allow_paths: Vec::new(),
+            boot_id: String::new(),
         };
         fs_err::write(self.state.path().join("session.key"), "the-runners-key").expect("key");
         ExecutionDir::create(self.state.path(), &assignment, &bytes, &context).expect("directory")

@@ -18,16 +18,19 @@ use super::apps::Search;
 use super::{jobs, runners};
 use crate::AppState;
 use crate::auth::{Operator, Reader};
+use crate::config::Limits;
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Params};
 
-pub(super) fn routes(archive_bytes: usize) -> OpenApiRouter<AppState> {
-    let uploads = OpenApiRouter::new().routes(routes!(put_archive)).layer(DefaultBodyLimit::max(archive_bytes));
+pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
+    let uploads = OpenApiRouter::new().routes(routes!(put_archive)).layer(DefaultBodyLimit::max(limits.archive_bytes));
+    let scripts =
+        OpenApiRouter::new().routes(routes!(run_action)).layer(DefaultBodyLimit::max(limits.large_body_bytes));
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(list_of_app, create))
         .routes(routes!(get))
-        .routes(routes!(run_action))
+        .merge(scripts)
         .merge(uploads)
 }
 

@@ -16,6 +16,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::config::Limits;
 use crate::docs::BearerToken;
 use crate::{AppState, docs, http};
 
@@ -28,13 +29,13 @@ pub(crate) use general::probes;
 )]
 struct Document;
 
-fn routes(archive_bytes: usize) -> OpenApiRouter<AppState> {
+fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(general::routes())
         .merge(orgs::routes())
         .merge(tokens::routes())
         .merge(apps::routes())
-        .merge(installs::routes(archive_bytes))
+        .merge(installs::routes(limits))
         .merge(jobs::routes())
         .merge(runners::routes())
         .merge(logs::routes())
@@ -43,12 +44,12 @@ fn routes(archive_bytes: usize) -> OpenApiRouter<AppState> {
 
 /// The document that is committed as `api/openapi/control.json`.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes(0).split_for_parts().1
+    routes(&Limits::default()).split_for_parts().1
 }
 
 pub(crate) fn router(state: AppState) -> Router {
     let limits = state.config.limits.clone();
-    let (router, document) = routes(limits.archive_bytes).split_for_parts();
+    let (router, document) = routes(&limits).split_for_parts();
     router
         .merge(docs::routes(document))
         .fallback(http::no_route)

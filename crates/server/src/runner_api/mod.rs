@@ -12,6 +12,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::config::Limits;
 use crate::control_api::probes;
 use crate::{AppState, docs, http};
 
@@ -24,9 +25,12 @@ pub(crate) use session::SessionCache;
 ))]
 struct Document;
 
-fn routes(log_body_bytes: usize) -> OpenApiRouter<AppState> {
-    let uploads =
-        OpenApiRouter::new().routes(routes!(executions::append_log)).layer(DefaultBodyLimit::max(log_body_bytes));
+fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
+    let logs = OpenApiRouter::new()
+        .routes(routes!(executions::append_log))
+        .layer(DefaultBodyLimit::max(limits.log_body_bytes));
+    let results =
+        OpenApiRouter::new().routes(routes!(executions::result)).layer(DefaultBodyLimit::max(limits.large_body_bytes));
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(probes())
         .routes(routes!(join::keys))
@@ -38,18 +42,18 @@ fn routes(log_body_bytes: usize) -> OpenApiRouter<AppState> {
         .routes(routes!(executions::spec))
         .routes(routes!(executions::artifact))
         .routes(routes!(executions::progress))
-        .routes(routes!(executions::result))
-        .merge(uploads)
+        .merge(results)
+        .merge(logs)
 }
 
 /// The document that is committed as `api/openapi/runner.json`.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes(0).split_for_parts().1
+    routes(&Limits::default()).split_for_parts().1
 }
 
 pub(crate) fn router(state: AppState) -> Router {
     let limits = state.config.limits.clone();
-    let (router, document) = routes(limits.log_body_bytes).split_for_parts();
+    let (router, document) = routes(&limits).split_for_parts();
     router
         .merge(docs::routes(document))
         .fallback(http::no_route)
