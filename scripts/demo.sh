@@ -2,25 +2,35 @@
 # Brings the whole system up, runs an action of three steps on the local runner, and leaves the system up (ONCE=1: stops it).
 source "$(dirname "$0")/lib.sh"
 need_rust
-say "building"
-cargo build --quiet -p ferry -p runner
 bin=${CARGO_TARGET_DIR:-$PWD/target}/debug
 data=${FERRY_DEV_DIR:-$PWD/.ferry}
 export FERRY_CONFIG=${FERRY_CONFIG:-$data/context.toml}
 ferry() { "$bin/ferry" "$@"; }
 
 mkdir -p "$data"
+# `ferry dev` holds this lock as long as it runs, and writes its process id there.
+if [ -e "$data/dev.lock" ] && ! flock --nonblock "$data/dev.lock" true; then
+    pid=$(cat "$data/dev.lock")
+    say "A system is up in $data already (process $pid). Use it:"
+    say "  export FERRY_CONFIG=$FERRY_CONFIG PATH=$bin:\$PATH"
+    say "or stop it, and come again:  kill $pid"
+    exit 1
+fi
+
+say "building"
+cargo build --quiet -p ferry -p runner
 "$bin/ferry" dev --data-dir "$data" >"$data/dev.out" 2>&1 &
 dev=$!
 stop() { kill -TERM "$dev" 2>/dev/null || true; wait "$dev" 2>/dev/null || true; }
 trap 'stop; exit 1' INT TERM
 trap '[ -n "${ok:-}" ] || { cat "$data/dev.out" >&2; stop; }' EXIT
 for _ in $(seq 1 300); do
-    grep -q '^Ferry is up' "$data/dev.out" && break
+    grep -q '^Stop: ' "$data/dev.out" && break
     kill -0 "$dev" 2>/dev/null || { say "ferry dev ended"; exit 1; }
     sleep 0.1
 done
-cat "$data/dev.out"
+# It runs in the background here: how to stop it is said at the end.
+grep -v '^Stop: ' "$data/dev.out"
 
 run() { printf '\n$ ferry %s\n' "$*"; ferry "$@"; }
 run orgs list

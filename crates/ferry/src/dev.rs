@@ -1,9 +1,11 @@
 //! `ferry dev`: the whole system on one machine, as real processes, in one data directory.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::{ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -120,12 +122,13 @@ impl Kept {
         String::from_utf8_lossy(own).lines().rev().find(|l| !l.trim().is_empty()).map(readable).unwrap_or_default()
     }
 
-    /// How it ended: the status, and its last words.
-    fn ending(&self, ended: std::io::Result<std::process::ExitStatus>) -> String {
-        let how = ended.map_or_else(|e| e.to_string(), |status| status.to_string());
+    /// How it ended: the status, and its last words, which say nothing when it was killed.
+    fn ending(&self, status: ExitStatus) -> String {
         match self.last_words() {
-            words if words.is_empty() => format!("the {} ended ({how})", self.name),
-            words => format!("the {} ended ({how}); its log ends with: {words}", self.name),
+            words if words.is_empty() || status.signal() == Some(Signal::KILL.as_raw()) => {
+                format!("the {} ended ({status})", self.name)
+            }
+            words => format!("the {} ended ({status}); its log ends with: {words}", self.name),
         }
     }
 }
@@ -193,9 +196,9 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
-                ended = server.child.wait() => revive(server, ended).await?,
-                ended = build.child.wait() => revive(build, ended).await?,
-                ended = install.child.wait() => revive(install, ended).await?,
+                ended = server.child.wait() => revive(server, ended?).await?,
+                ended = build.child.wait() => revive(build, ended?).await?,
+                ended = install.child.wait() => revive(install, ended?).await?,
             }
             (file.server, file.build_runner, file.install_runner) = (server.pid(), build.pid(), install.pid());
             write_file(&dir, &file)?;
@@ -252,8 +255,8 @@ async fn set_up(
 }
 
 /// Starts a child again, soon, and every time as soon.
-async fn revive(kept: &mut Kept, ended: std::io::Result<std::process::ExitStatus>) -> anyhow::Result<()> {
-    eprintln!("{}\nit is started again", kept.ending(ended));
+async fn revive(kept: &mut Kept, ended: ExitStatus) -> anyhow::Result<()> {
+    eprintln!("{}; it is started again", kept.ending(ended));
     tokio::time::sleep(RESTART).await;
     kept.restart()
 }
@@ -329,12 +332,17 @@ fn leftover(pid: u32, dir: &Path, listed: bool) -> Option<Signal> {
     given.is_some_and(|d| is(d, &state_dir)).then_some(Signal::HUP)
 }
 
+/// One `ferry dev` in a directory; the file names its process.
 fn lock(dir: &Path) -> anyhow::Result<std::fs::File> {
+    let path = dir.join("dev.lock");
     let mut options = fs_err::OpenOptions::new();
-    let file = options.create(true).truncate(false).write(true).open(dir.join("dev.lock"))?.into_parts().0;
+    let mut file = options.create(true).truncate(false).write(true).open(&path)?.into_parts().0;
     if file.try_lock().is_err() {
-        bail!("another `ferry dev` works in {}", dir.display());
+        let holder = fs_err::read_to_string(&path).unwrap_or_default();
+        bail!("another `ferry dev` works in {} (process {})", dir.display(), holder.trim());
     }
+    file.set_len(0)?;
+    write!(file, "{}", std::process::id())?;
     Ok(file)
 }
 
@@ -427,7 +435,7 @@ async fn wait_for_server(dir: &Path, server: &mut Kept) -> anyhow::Result<(Strin
             return Ok(found);
         }
         if let Some(status) = server.child.try_wait()? {
-            bail!("{}", server.ending(Ok(status)));
+            bail!("{}", server.ending(status));
         }
         if Instant::now() > until {
             bail!("the server did not come up within {} s; see {}", PATIENCE.as_secs(), server.log.display());
@@ -512,9 +520,9 @@ async fn wait_for_runner(
         if let Some(status) = kept.child.try_wait()? {
             ends += 1;
             if ends == TRIES {
-                bail!("{}", kept.ending(Ok(status)));
+                bail!("{}", kept.ending(status));
             }
-            revive(kept, Ok(status)).await?;
+            revive(kept, status).await?;
         }
         if Instant::now() > until {
             bail!("the {} did not connect within {} s; see {}", kept.name, PATIENCE.as_secs(), kept.log.display());
@@ -538,4 +546,30 @@ fn announce(args: &DevArgs, dir: &Path, file: &DevFile, took: Duration) {
     println!();
     println!("Try:  ferry actions run --install {} --command 'echo hello from $(hostname)'", args.install);
     println!("Stop: Ctrl-C");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{allowed_paths, readable};
+
+    #[test]
+    fn lines_of_logs_are_shown_as_text() {
+        let cases = [
+            (r#"{"level":"INFO","fields":{"message":"joined","generation":1}}"#, "joined"),
+            (r#"{"fields":{"message":"no listener","error":"in use"}}"#, "no listener: in use"),
+            (r#"{"fields":{"error":"in use"}}"#, "in use"),
+            (r#"{"other":1}"#, r#"{"other":1}"#),
+            ("error: it is in use ", "error: it is in use"),
+        ];
+        for (line, shown) in cases {
+            assert_eq!(readable(line), shown);
+        }
+    }
+
+    #[test]
+    fn allowed_paths_are_joined() {
+        assert_eq!(allowed_paths(&["/a".into(), "/b c".into()]).expect("good"), "/a:/b c");
+        assert!(allowed_paths(&["/a:b".into()]).is_err());
+        assert!(allowed_paths(&[]).expect("good").is_empty());
+    }
 }

@@ -369,3 +369,29 @@ async fn a_health_check_shows_in_the_runner() {
         assert!(health.outputs.contains_key(key), "no {key} in {:?}", health.outputs);
     }
 }
+
+#[tokio::test]
+async fn what_confines_a_script_runs_under_an_environment_of_its_own() {
+    let system = System::start(options()).await;
+    let _runner = system.start_runner("a").await;
+    // The loader complains once for every program that it starts under this: the script's, and not ours before it.
+    let env = BTreeMap::from([("LD_PRELOAD".to_owned(), "/nowhere/evil.so".to_owned())]);
+    let job = system.run(vec![StepSpec { env, ..script("preload", "echo done") }]).await;
+    assert_eq!(job.status, JobState::Finished, "{}", job.status_description);
+    let complaints = system.text_log(&job, Some("stderr")).await;
+    assert_eq!(complaints.matches("/nowhere/evil.so").count(), 1, "{complaints}");
+}
+
+#[tokio::test]
+async fn no_credential_is_on_a_command_line() {
+    let system = System::start(options()).await;
+    let runner = system.start_runner("a").await;
+    let seen = fs_err::read_to_string(format!("/proc/{}/cmdline", runner.pid())).unwrap();
+    assert!(!seen.contains("fjc_"), "{seen}");
+    let join = system.join_command().await;
+    assert!(
+        join.command.starts_with(&format!("FERRY_RUNNER_JOIN={} ferry-runner", join.credential)),
+        "{}",
+        join.command
+    );
+}

@@ -171,6 +171,7 @@ async fn two_devs_in_one_directory_are_one_too_many() {
     command.args(["dev", "--no-context", "--data-dir"]).arg(dir.path().join("data")).env("HOME", dir.path());
     let output = run(command).await;
     assert!(!output.status.success() && shown(&output).contains("another `ferry dev`"), "{}", shown(&output));
+    assert!(shown(&output).contains(&format!("(process {})", dev.child.id())), "{}", shown(&output));
     assert!(dev.stop().await.success());
 }
 
