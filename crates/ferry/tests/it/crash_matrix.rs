@@ -128,8 +128,8 @@ impl Lane {
     async fn start(binary: &Path, backend: Backend) -> Self {
         let dir = temporary();
         let file = dir.path().join("crash");
-        let options =
-            options().on(backend).with("FERRY_CRASH_FILE", file.display()).with("FERRY_LOGS__SEAL_QUIET_S", 1);
+        let options = Options { ferry: binary.to_owned(), ..options() };
+        let options = options.on(backend).with("FERRY_CRASH_FILE", file.display()).with("FERRY_LOGS__SEAL_QUIET_S", 1);
         let system = System::start(options).await;
         // Only the job of the cell comes by.
         let settings = UpdateRunnerSettings {

@@ -123,6 +123,12 @@ async fn comes_up_restarts_and_stops(dir: &Path, arguments: &[&str]) {
         .await;
         assert!(killed.elapsed() < seconds(1) / 2, "{key} {after} was back after {:?}", killed.elapsed());
     }
+    until("the new server answers", SOON, async || {
+        let output = dev.ferry(&["jobs", "get", &job]).await;
+        // 6: the control plane can't be reached.
+        if output.status.code() == Some(6) { Err(shown(&output)) } else { Ok(()) }
+    })
+    .await;
     fs_err::write(witness.with_extension("go"), "").unwrap();
     let output = dev.ferry(&["jobs", "wait", &job]).await;
     assert!(output.status.success(), "{}", shown(&output));
@@ -297,8 +303,10 @@ async fn a_dev_that_is_interrupted_while_it_starts_ends_in_order() {
     let dir = temporary();
     for wait in [0, 20, 60, 120] {
         let mut dev = Dev::start(dir.path(), &[]);
+        let lock = dir.path().join("data/dev.lock");
         until("it has begun", SOON, async || {
-            fs_err::metadata(dir.path().join("data/token")).map_err(|e| e.to_string())
+            let holder = fs_err::read_to_string(&lock).map_err(|e| e.to_string())?;
+            if holder == dev.child.id().to_string() { Ok(()) } else { Err(holder) }
         })
         .await;
         tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
