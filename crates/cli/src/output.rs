@@ -94,8 +94,9 @@ impl Output {
             stderr_terminal,
             color_stdout: colored(stdout_terminal),
             color_stderr: colored(stderr_terminal),
-            width_stdout: Table::new().width(),
-            width_stderr: Table::new().use_stderr().width(),
+            // A terminal that says 0 does not know its width.
+            width_stdout: Table::new().width().filter(|w| *w > 0),
+            width_stderr: Table::new().use_stderr().width().filter(|w| *w > 0),
         }
     }
 

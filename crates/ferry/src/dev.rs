@@ -79,7 +79,7 @@ struct Children {
 /// In a child's environment: the process it must not outlive. See `main.rs`, and the runner's.
 pub(crate) const PARENT: &str = "FERRY_PARENT_DEATH";
 const PATIENCE: Duration = Duration::from_secs(20);
-const RESTART: Duration = Duration::from_millis(100);
+const RESTART: Duration = Duration::from_millis(50);
 /// How long what an earlier, killed `ferry dev` left behind may take to end.
 const LEFTOVERS: Duration = Duration::from_secs(3);
 /// So often a runner may end before it has connected.
