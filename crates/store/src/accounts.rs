@@ -6,7 +6,7 @@ use model::{AccountId, Digest, OrgId, Role, RunnerId, Timestamp, TokenId};
 use crate::crypto::insert_data_key;
 use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
-use crate::jobs::{Created, Idempotency, idempotent, remember};
+use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::runners::{NewRunner, insert_runner};
 use crate::{Result, Store, StoreError};
 

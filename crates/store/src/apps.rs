@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
-use crate::jobs::{Created, Idempotency, idempotent, remember};
+use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::runners::{NewRunner, insert_runner};
 use crate::{Result, Store, StoreError};
 

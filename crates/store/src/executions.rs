@@ -6,8 +6,9 @@ use model::{ExecutionId, ExecutionResult, JobEvent, JobId, JobState, Outcome, Ru
 
 use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
-use crate::jobs::{Job, PollInput, job_by_id, move_job, target_holder};
+use crate::jobs::{Job, job_by_id, move_job, target_holder};
 use crate::notify::topic;
+use crate::queue::PollInput;
 use crate::{Result, Store, StoreError};
 
 #[derive(Debug, Clone)]
