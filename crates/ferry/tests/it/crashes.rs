@@ -239,7 +239,8 @@ async fn a_dead_executor_is_unknown_at_once_and_its_children_are_ended() {
 async fn what_a_dead_executor_left_is_ended_by_the_next_runner_before_it_says_so() {
     let system = System::start(options()).await;
     let mut runner = system.start_runner("a").await;
-    let stubborn = format!("trap '' TERM\n{}", system.held_script("script"));
+    // It outlives its pipes too: they close with the executor.
+    let stubborn = format!("trap '' TERM PIPE\n{}", system.held_script("script"));
     let job = system.script(&stubborn).await;
     system.until_witness("script", "begin").await;
     runner.kill();
