@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use api::ErrorCode;
 use axum::Router;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::serve::{Listener, ListenerExt as _};
@@ -19,9 +19,11 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
 
-use crate::config;
 use crate::error::ApiError;
+use crate::{AppState, config, docs};
 
 pub(crate) async fn bind(address: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("can't listen on {address}"))
@@ -154,7 +156,18 @@ async fn around(request: Request, next: Next) -> Response {
     response
 }
 
+/// What both APIs have around their routes: the documents, the bound on ordinary bodies, and a net for panics.
+pub(crate) fn finish(routes: OpenApiRouter<AppState>, state: AppState) -> Router {
+    let (router, document) = routes.split_for_parts();
+    router
+        .merge(docs::routes(document))
+        .fallback(no_route)
+        .layer(DefaultBodyLimit::max(state.config.limits.body_bytes))
+        .layer(CatchPanicLayer::custom(docs::panicked))
+        .with_state(state)
+}
+
 /// What unknown paths answer.
-pub(crate) async fn no_route(uri: http::Uri) -> ApiError {
+async fn no_route(uri: http::Uri) -> ApiError {
     ApiError::new(ErrorCode::NotFound, format!("there is no route {}", uri.path())).hint("see /docs")
 }

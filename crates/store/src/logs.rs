@@ -10,10 +10,10 @@ use crate::db::params;
 use crate::{Result, Store, StoreError};
 
 /// A run of chunks, still compressed: from the hot table, or a segment in the blob store.
-#[derive(Debug, Clone)]
-pub enum LogPiece {
-    Hot { first_seq: u64, next_seq: u64, data: Vec<u8> },
-    Segment { first_seq: u64, next_seq: u64, blob_key: String },
+enum LogPiece {
+    Hot(Vec<u8>),
+    /// The key of its blob.
+    Segment(String),
 }
 
 /// When hot batches are folded.
@@ -33,14 +33,6 @@ const PIECE_PLAIN: u64 = 16 << 20;
 const HOT_ROWS: u64 = 16;
 /// Rows that one segment takes at most.
 const SEAL_ROWS: u64 = 4096;
-
-impl LogPiece {
-    pub fn next_seq(&self) -> u64 {
-        match self {
-            Self::Hot { next_seq, .. } | Self::Segment { next_seq, .. } => *next_seq,
-        }
-    }
-}
 
 /// Decompresses a batch as a runner sends it; bounded.
 pub fn unpack_batch(data: &[u8]) -> Result<Vec<Chunk>> {
@@ -128,10 +120,8 @@ impl Store {
         let mut chunks = Vec::new();
         for piece in self.log_pieces(execution, from_seq).await? {
             match piece {
-                LogPiece::Hot { data, .. } => chunks.extend(unpack_batch(&data)?),
-                LogPiece::Segment { blob_key, .. } => {
-                    chunks.extend(unpack_segment(&self.blobs().get(&blob_key).await?)?)
-                }
+                LogPiece::Hot(data) => chunks.extend(unpack_batch(&data)?),
+                LogPiece::Segment(blob_key) => chunks.extend(unpack_segment(&self.blobs().get(&blob_key).await?)?),
             }
         }
         chunks.retain(|c| c.seq >= from_seq);
@@ -146,25 +136,23 @@ impl Store {
                 Box::pin(async move {
                     let segment = tx
                         .get(
-                            "SELECT first_seq, next_seq, blob_key FROM log_segments WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT 1",
+                            "SELECT blob_key FROM log_segments WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT 1",
                             params![&execution, from_seq],
                         )
                         .await?;
                     if let Some(row) = segment {
-                        let piece =
-                            LogPiece::Segment { first_seq: row.get(0)?, next_seq: row.get(1)?, blob_key: row.get(2)? };
-                        return Ok(vec![piece]);
+                        return Ok(vec![LogPiece::Segment(row.get(0)?)]);
                     }
                     let rows = tx
                         .query(
-                            "SELECT first_seq, next_seq, data, plain_bytes FROM log_chunks WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT $3",
+                            "SELECT data, plain_bytes FROM log_chunks WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT $3",
                             params![&execution, from_seq, HOT_ROWS],
                         )
                         .await?;
                     let (mut pieces, mut plain) = (Vec::new(), 0);
                     for row in rows {
-                        pieces.push(LogPiece::Hot { first_seq: row.get(0)?, next_seq: row.get(1)?, data: row.get(2)? });
-                        plain += row.get::<u64>(3)?;
+                        pieces.push(LogPiece::Hot(row.get(0)?));
+                        plain += row.get::<u64>(1)?;
                         if plain >= PIECE_PLAIN {
                             break;
                         }

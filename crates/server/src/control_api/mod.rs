@@ -11,14 +11,12 @@ mod runners;
 mod tokens;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::config::Limits;
 use crate::docs::BearerToken;
-use crate::{AppState, docs, http};
+use crate::{AppState, http};
 
 pub(crate) use general::probes;
 
@@ -48,12 +46,5 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 pub(crate) fn router(state: AppState) -> Router {
-    let limits = state.config.limits.clone();
-    let (router, document) = routes(&limits).split_for_parts();
-    router
-        .merge(docs::routes(document))
-        .fallback(http::no_route)
-        .layer(DefaultBodyLimit::max(limits.body_bytes))
-        .layer(CatchPanicLayer::custom(docs::panicked))
-        .with_state(state)
+    http::finish(routes(&state.config.limits), state)
 }

@@ -7,14 +7,13 @@ mod session;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::config::Limits;
 use crate::control_api::probes;
-use crate::{AppState, docs, http};
+use crate::{AppState, http};
 
 pub(crate) use session::SessionCache;
 
@@ -52,12 +51,5 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 pub(crate) fn router(state: AppState) -> Router {
-    let limits = state.config.limits.clone();
-    let (router, document) = routes(&limits).split_for_parts();
-    router
-        .merge(docs::routes(document))
-        .fallback(http::no_route)
-        .layer(DefaultBodyLimit::max(limits.body_bytes))
-        .layer(CatchPanicLayer::custom(docs::panicked))
-        .with_state(state)
+    http::finish(routes(&state.config.limits), state)
 }
