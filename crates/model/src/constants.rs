@@ -31,6 +31,8 @@ pub const BATCH_BYTES: usize = 1024 * 1024;
 pub const SCRIPT_GRACE_S: u64 = 10;
 /// How long a job may wait in the queue.
 pub const QUEUE_TIMEOUT_S: u64 = 24 * 3600;
+/// How far the jobs before a waiting one are counted.
+pub const QUEUE_COUNTED: u64 = 100;
 /// An order is good for this long after it was signed.
 pub const ORDER_LIFE_S: u64 = 7 * 24 * 3600;
 /// Longest timeout of an action, and its default.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::constants::QUEUE_COUNTED;
 use crate::runner::{RunnerReport, RunnerSettings};
 use crate::{JobGroup, JobId, Timestamp};
 
@@ -113,6 +114,9 @@ pub fn reason(s: &Situation<'_>) -> String {
         Some(busy) if busy.len() as u64 >= u64::from(slots) => {
             format!("group {} is busy with job {} ({} of {slots} slots taken)", s.group, busy[0], busy.len())
         }
+        Some(_) | None if s.ahead >= QUEUE_COUNTED => {
+            format!("{QUEUE_COUNTED} or more jobs of group {} stand before it", s.group)
+        }
         Some(_) | None if s.ahead > 0 => format!("{} jobs of group {} stand before it", s.ahead, s.group),
         Some(_) | None => "about to be taken by the runner".into(),
     }
@@ -159,6 +163,7 @@ mod tests {
             (Situation { report: Some(&busy), ..base.clone() }, "busy with job"),
             (Situation { group: JobGroup::Build, ..base.clone() }, "takes no jobs of group build"),
             (Situation { ahead: 2, ..base.clone() }, "2 jobs of group"),
+            (Situation { ahead: 100, ..base.clone() }, "100 or more jobs of group"),
             (base, "about to be taken"),
         ];
         for (situation, part) in cases {

@@ -168,7 +168,7 @@ impl Store {
     pub async fn authenticate(&self, token: &str, now: Timestamp) -> Result<TokenOwner> {
         let hash = hash(token);
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let hash = hash.clone();
                 Box::pin(async move {
                     let row = tx
@@ -254,7 +254,7 @@ impl Store {
     pub async fn org(&self, id: &OrgId) -> Result<Org> {
         let id = id.clone();
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let id = id.clone();
                 Box::pin(async move {
                     let sql = static_sql!(ORG_COLUMNS, "WHERE id = $1");
@@ -334,7 +334,7 @@ impl Store {
     pub async fn token_is_good(&self, id: &TokenId, now: Timestamp) -> Result<bool> {
         let id = id.clone();
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let id = id.clone();
                 Box::pin(async move {
                     let sql = "SELECT id FROM tokens WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";

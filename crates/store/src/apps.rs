@@ -137,7 +137,7 @@ impl Store {
     pub async fn app(&self, org: &OrgId, name_or_id: &str) -> Result<App> {
         let (org, name) = (org.clone(), name_or_id.to_owned());
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let (org, name) = (org.clone(), name.clone());
                 Box::pin(async move { find_app(tx, &org, &name).await })
             })
@@ -205,7 +205,7 @@ impl Store {
     pub async fn install(&self, org: &OrgId, name_or_id: &str) -> Result<Install> {
         let (org, name) = (org.clone(), name_or_id.to_owned());
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let (org, name) = (org.clone(), name.clone());
                 Box::pin(async move {
                     let sql = if id::is_valid(InstallId::PREFIX, &name) {

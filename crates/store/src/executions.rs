@@ -29,6 +29,7 @@ pub struct ExecutionRow {
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
+    pub has_result: bool,
 }
 
 /// Constants of leases, from the configuration.
@@ -46,7 +47,7 @@ pub struct ResultWritten {
     pub recorded: bool,
 }
 
-const COLUMNS: &str = "SELECT id, org_id, job_id, runner_id, epoch, generation, state, reason, token_hash, lease_until, steps, log_chunks, created_at, started_at, finished_at FROM executions";
+const COLUMNS: &str = "SELECT id, org_id, job_id, runner_id, epoch, generation, state, reason, token_hash, lease_until, steps, log_chunks, created_at, started_at, finished_at, result IS NOT NULL FROM executions";
 
 fn from_row(row: &Row) -> Result<ExecutionRow> {
     Ok(ExecutionRow {
@@ -65,6 +66,7 @@ fn from_row(row: &Row) -> Result<ExecutionRow> {
         created_at: row.get(12)?,
         started_at: row.get(13)?,
         finished_at: row.get(14)?,
+        has_result: row.get(15)?,
     })
 }
 
@@ -207,7 +209,7 @@ impl Store {
     pub async fn execution(&self, runner: &RunnerId, id: &ExecutionId) -> Result<ExecutionRow> {
         let (runner, id) = (runner.clone(), id.clone());
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let (runner, id) = (runner.clone(), id.clone());
                 Box::pin(async move {
                     let execution = by_id(tx, &id).await?;
@@ -220,7 +222,7 @@ impl Store {
     pub async fn executions_of(&self, job: &JobId) -> Result<Vec<ExecutionRow>> {
         let job = job.clone();
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let job = job.clone();
                 Box::pin(async move {
                     let sql = static_sql!(COLUMNS, "WHERE job_id = $1 ORDER BY epoch");
@@ -344,28 +346,29 @@ impl Store {
     /// Writes the result record: once, for the current epoch; the first one wins.
     pub async fn write_result(
         &self,
-        runner: &RunnerId,
-        generation: u64,
+        org: &model::OrgId,
+        (runner, generation): (&RunnerId, u64),
         id: &ExecutionId,
         epoch: u64,
         result: &ExecutionResult,
         now: Timestamp,
     ) -> Result<ResultWritten> {
-        let execution = self.execution(runner, id).await?;
         let text = serde_json::to_vec(result).map_err(StoreError::db)?;
-        let sealed = self.org_keys(&execution.org_id).await?.seal(&result_place(id), &text);
+        let sealed = self.org_keys(org).await?.seal(&result_place(id), &text);
         let steps = serde_json::to_string(&result.steps).map_err(StoreError::db)?;
-        let (runner, id, result) = (runner.clone(), id.clone(), result.clone());
+        let (org, runner, id, result) = (org.clone(), runner.clone(), id.clone(), result.clone());
         let written = self
             .main()
             .write(move |tx| {
-                let (runner, id, result, sealed, steps) =
-                    (runner.clone(), id.clone(), result.clone(), sealed.clone(), steps.clone());
+                let (org, runner, id, result, sealed, steps) =
+                    (org.clone(), runner.clone(), id.clone(), result.clone(), sealed.clone(), steps.clone());
                 Box::pin(async move {
                     let execution = by_id(tx, &id).await?;
+                    if execution.org_id != org || execution.runner_id != runner {
+                        return Err(StoreError::NotFound("execution"));
+                    }
                     let mut job = job_by_id(tx, &execution.job_id).await?;
-                    let written = tx.get("SELECT id FROM executions WHERE id = $1 AND result IS NOT NULL", params![&id]);
-                    if written.await?.is_some() {
+                    if execution.has_result {
                         return Ok(ResultWritten { job, recorded: false });
                     }
                     check_session(tx, &runner, generation).await?;

@@ -1,5 +1,7 @@
 //! Jobs: making them, the queue, and every change of their state. One helper, `move_job`, is the only place that writes it.
 
+use std::sync::LazyLock;
+
 use model::papers::Signed;
 use model::{
     InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId, Outcome, RunnerId, Timestamp,
@@ -13,7 +15,6 @@ use crate::executions;
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::notify::topic;
 use crate::queue::Assigned;
-use crate::runners::runner_by_id;
 use crate::{Result, Store, StoreError};
 
 #[derive(Debug, Clone)]
@@ -68,6 +69,8 @@ pub struct NewJob {
 }
 
 const COLUMNS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at FROM jobs";
+/// The same, with what a claim takes along.
+const WITH_PAPERS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at, order_payload, order_key, order_signature, spec FROM jobs WHERE id = $1";
 
 fn from_row(row: &Row) -> Result<Job> {
     let corrupt = || StoreError::corrupt("job");
@@ -104,6 +107,13 @@ fn from_row(row: &Row) -> Result<Job> {
 pub(crate) async fn job_by_id(tx: &mut Tx<'_>, id: &JobId) -> Result<Job> {
     let sql = static_sql!(COLUMNS, "WHERE id = $1");
     from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("job"))?)
+}
+
+/// A job with its signed order and its sealed spec.
+pub(crate) async fn job_with_papers(tx: &mut Tx<'_>, id: &JobId) -> Result<(Job, Signed, Vec<u8>)> {
+    let row = tx.get(WITH_PAPERS, params![id]).await?.ok_or(StoreError::NotFound("job"))?;
+    let order = Signed { payload: row.get(26)?, key: row.get(27)?, signature: row.get(28)? };
+    Ok((from_row(&row)?, order, row.get(29)?))
 }
 
 /// Moves a job by its state machine, writes it if nobody else has, and records the event.
@@ -165,6 +175,26 @@ pub struct JobFilter {
     pub without: Option<JobType>,
 }
 
+/// One text for the narrowest column that is asked for, so that its index is used: a list must not grow with what it leaves
+/// out. The empty string hides the org from the planner, who could prefer it.
+fn list_sql(filter: &JobFilter) -> &'static str {
+    macro_rules! list {
+        ($first:literal) => {{
+            static TEXT: LazyLock<String> = LazyLock::new(|| {
+                let first = $first;
+                format!("{COLUMNS} WHERE {first} AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (CAST($3 AS TEXT) IS NULL OR runner_id = $3) AND (CAST($4 AS TEXT) IS NULL OR state = $4) AND (CAST($5 AS TEXT) IS NULL OR type = $5) AND (CAST($6 AS TEXT) IS NULL OR type <> $6) ORDER BY id DESC LIMIT $7 OFFSET $8")
+            });
+            TEXT.as_str()
+        }};
+    }
+    match filter {
+        JobFilter { install: Some(_), .. } => list!("(org_id || '') = $1 AND install_id = $2"),
+        JobFilter { runner: Some(_), .. } => list!("(org_id || '') = $1 AND runner_id = $3"),
+        JobFilter { state: Some(_), .. } => list!("org_id = $1 AND state = $4"),
+        JobFilter { .. } => list!("org_id = $1"),
+    }
+}
+
 /// Places in the sealed columns of a job.
 pub(crate) fn spec_place(job: &JobId) -> String {
     format!("jobs|{job}|spec")
@@ -178,11 +208,15 @@ impl Store {
         let (runner, org) = (new.runner_id.clone(), new.org_id.clone());
         let created = self
             .main()
-            .write(move |tx| {
-                let (new, idem) = (new.clone(), idem.clone());
-                Box::pin(async move { insert_job(tx, new, idem.as_ref()).await })
-            })
+            .write_announced(
+                move |tx| {
+                    let (new, idem) = (new.clone(), idem.clone());
+                    Box::pin(async move { insert_job(tx, new, idem.as_ref()).await })
+                },
+                || self.notifier().wake(topic::runner(&runner)),
+            )
             .await?;
+        // Who began to look before the commit and parks only now.
         self.notifier().wake(topic::runner(&runner));
         self.notifier().wake(topic::org(&org));
         Ok(created)
@@ -191,7 +225,7 @@ impl Store {
     pub async fn job(&self, org: &OrgId, id: &JobId) -> Result<Job> {
         let (org, id) = (org.clone(), id.clone());
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let (org, id) = (org.clone(), id.clone());
                 Box::pin(async move {
                     let job = job_by_id(tx, &id).await?;
@@ -204,7 +238,7 @@ impl Store {
     pub async fn job_of_log(&self, org: &OrgId, stream: &LogStreamId) -> Result<Job> {
         let (org, stream) = (org.clone(), stream.clone());
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let (org, stream) = (org.clone(), stream.clone());
                 Box::pin(async move {
                     let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND log_stream_id = $2");
@@ -220,26 +254,25 @@ impl Store {
             .read(move |tx| {
                 let (org, f) = (org.clone(), filter.clone());
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
-                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (CAST($3 AS TEXT) IS NULL OR runner_id = $3) AND (CAST($4 AS TEXT) IS NULL OR state = $4) AND (CAST($5 AS TEXT) IS NULL OR type = $5) AND (CAST($6 AS TEXT) IS NULL OR type <> $6) ORDER BY id DESC LIMIT $7 OFFSET $8"
-                    );
+                    let sql = list_sql(&f);
                     let state = f.state.map(JobState::as_str);
                     let kind = f.job_type.map(JobType::as_str);
                     let without = f.without.map(JobType::as_str);
                     let (install, runner) = (f.install.as_ref(), f.runner.as_ref());
-                    let rows = tx.query(sql, params![&org, install, runner, state, kind, without, limit, offset]).await?;
+                    let rows =
+                        tx.query(sql, params![&org, install, runner, state, kind, without, limit, offset]).await?;
                     rows.iter().map(from_row).collect()
                 })
             })
             .await
     }
 
-    /// What the waiting reason needs beside the runner: who holds the target, and how many stand before it.
+    /// What the waiting reason needs beside the runner: who holds the target, and how many stand before it, as far as
+    /// they are counted.
     pub async fn queue_place(&self, job: &Job) -> Result<(Option<JobId>, u64)> {
         let job = job.clone();
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let job = job.clone();
                 Box::pin(async move {
                     let holder = match &job.target {
@@ -248,8 +281,8 @@ impl Store {
                     };
                     let row = tx
                         .get(
-                            "SELECT COUNT(*) FROM jobs WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (priority > $3 OR (priority = $3 AND (created_at, id) < ($4, $5)))",
-                            params![&job.runner_id, job.group.as_str(), job.priority, job.created_at, &job.id],
+                            "SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (priority > $3 OR (priority = $3 AND (created_at, id) < ($4, $5))) LIMIT $6) ahead",
+                            params![&job.runner_id, job.group.as_str(), job.priority, job.created_at, &job.id, constants::QUEUE_COUNTED],
                         )
                         .await?
                         .ok_or_else(|| StoreError::corrupt("count"))?;
@@ -402,7 +435,7 @@ impl Store {
     pub async fn order(&self, org: &OrgId, id: &JobId) -> Result<Signed> {
         let (org, id) = (org.clone(), id.clone());
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let (org, id) = (org.clone(), id.clone());
                 Box::pin(async move {
                     let sql =
@@ -457,9 +490,8 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
         return Ok(Created { id: found, replayed: true });
     }
     let now = new.now;
-    if runner_by_id(tx, &new.runner_id).await?.org_id != new.org_id {
-        return Err(StoreError::NotFound("runner"));
-    }
+    let known = "SELECT 1 FROM runners WHERE id = $1 AND org_id = $2";
+    tx.get(known, params![&new.runner_id, &new.org_id]).await?.ok_or(StoreError::NotFound("runner"))?;
     let attempts = if new.job_type.is_read_only() { constants::READ_ONLY_ATTEMPTS } else { 1 };
     let queue_until = now.plus_s(constants::QUEUE_TIMEOUT_S as i64);
     tx.exec(

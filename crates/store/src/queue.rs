@@ -1,6 +1,7 @@
-//! The queue as a runner sees it: one transaction compares lists, collects cancellations, and claims.
+//! The queue as a runner sees it: a look compares lists and finds what may be claimed; one transaction writes what follows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::papers::Signed;
 use model::runner::{HeldState, RunnerSettings};
@@ -8,9 +9,8 @@ use model::{ExecutionId, JobEvent, JobGroup, JobId, OrgId, RunnerId, Timestamp};
 
 use crate::db::{Tx, params};
 use crate::executions::{self, ExecutionRow};
-use crate::jobs::{Job, job_by_id, move_job};
+use crate::jobs::{Job, job_by_id, job_with_papers, move_job};
 use crate::notify::topic;
-use crate::runners::runner_by_id;
 use crate::{Result, Store, StoreError};
 
 /// What a poll of a runner asks for.
@@ -18,7 +18,7 @@ use crate::{Result, Store, StoreError};
 pub struct PollInput {
     pub runner_id: RunnerId,
     pub generation: u64,
-    /// The runner's process and poll; an older poll than the latest is refused.
+    /// The runner's process and poll; one that was sent before the last that claimed is refused.
     pub order: (u64, u64),
     pub free: BTreeMap<JobGroup, u32>,
     /// Execution, epoch, and how it stands.
@@ -57,13 +57,31 @@ pub const CLAIMS_PER_POLL: usize = 16;
 
 impl Store {
     /// One look of a runner at the queue: its list is compared with ours, cancellations are collected, and jobs are
-    /// claimed by priority, then oldest first. One transaction.
+    /// claimed by priority, then oldest first. Most looks find nothing to do, and write nothing.
     pub async fn poll(&self, input: PollInput) -> Result<PollOutput> {
+        let input = Arc::new(input);
+        let looked = Arc::clone(&input);
+        let found = self
+            .main()
+            .glance(move |tx| {
+                let input = Arc::clone(&looked);
+                Box::pin(async move { look(tx, &input).await })
+            })
+            .await?;
+        if found.is_quiet() { Ok(found.output) } else { self.act(input).await }
+    }
+
+    /// As `poll`, for a runner that was woken: there is something to do. One transaction.
+    pub async fn poll_woken(&self, input: PollInput) -> Result<PollOutput> {
+        self.act(Arc::new(input)).await
+    }
+
+    async fn act(&self, input: Arc<PollInput>) -> Result<PollOutput> {
         let output = self
             .main()
             .write(move |tx| {
-                let input = input.clone();
-                Box::pin(async move { poll_in(tx, &input).await })
+                let input = Arc::clone(&input);
+                Box::pin(async move { act(tx, &input).await })
             })
             .await?;
         let moved = output.claimed.iter().map(|a| &a.job.id).chain(&output.changed);
@@ -75,77 +93,119 @@ impl Store {
     }
 }
 
-async fn poll_in(tx: &mut Tx<'_>, input: &PollInput) -> Result<PollOutput> {
-    let runner = runner_by_id(tx, &input.runner_id).await?;
-    if runner.generation != input.generation || runner.revoked_at.is_some() {
-        return Err(StoreError::Fenced);
-    }
-    take_turn(tx, input).await?;
-    let mut output = PollOutput {
-        org_id: runner.org_id.clone(),
-        claimed: Vec::new(),
-        cancels: Vec::new(),
-        lost: Vec::new(),
-        settings: runner.settings.clone(),
-        changed: Vec::new(),
-    };
-    let live = executions::live(tx, &input.runner_id).await?;
-    compare_lists(tx, input, &live, &mut output).await?;
-    if !runner.draining {
-        claim(tx, input, &mut output).await?;
-    }
-    Ok(output)
+/// What a look finds, before anything is written.
+struct Found {
+    output: PollOutput,
+    draining: bool,
+    /// Executions of ours that the runner's list contradicts.
+    contradicted: Vec<(ExecutionRow, Verdict)>,
+    candidates: Vec<Candidate>,
 }
 
-/// Only the latest poll of a runner speaks for it: one that was overtaken has an old list, and would give jobs up that run.
-async fn take_turn(tx: &mut Tx<'_>, input: &PollInput) -> Result<()> {
+impl Found {
+    fn is_quiet(&self) -> bool {
+        self.contradicted.is_empty() && self.candidates.is_empty()
+    }
+}
+
+async fn look(tx: &mut Tx<'_>, input: &PollInput) -> Result<Found> {
     let row = tx
-        .get("SELECT poll_process, poll_seq FROM runners WHERE id = $1", params![&input.runner_id])
+        .get(
+            "SELECT org_id, generation, revoked_at, draining, settings, poll_process, poll_seq FROM runners WHERE id = $1",
+            params![&input.runner_id],
+        )
         .await?
         .ok_or(StoreError::NotFound("runner"))?;
-    let latest = (row.get::<u64>(0)?, row.get::<u64>(1)?);
-    if input.order < latest {
+    if row.get::<u64>(1)? != input.generation || row.get::<Option<Timestamp>>(2)?.is_some() {
+        return Err(StoreError::Fenced);
+    }
+    // A poll that claimed something speaks for its runner from then on: one that comes later and was sent before it has
+    // an old list, and would give jobs up that run.
+    if input.order <= (row.get(5)?, row.get(6)?) {
         return Err(StoreError::Conflict("a newer poll of this runner took its place".into()));
     }
-    if input.order > latest {
-        tx.exec(
-            "UPDATE runners SET poll_process = $2, poll_seq = $3 WHERE id = $1",
-            params![&input.runner_id, input.order.0, input.order.1],
-        )
-        .await?;
+    let mut found = Found {
+        output: PollOutput {
+            org_id: row.get(0)?,
+            claimed: Vec::new(),
+            cancels: Vec::new(),
+            lost: Vec::new(),
+            settings: row.json(4)?,
+            changed: Vec::new(),
+        },
+        draining: row.get(3)?,
+        contradicted: Vec::new(),
+        candidates: Vec::new(),
+    };
+    compare_lists(tx, input, &mut found).await?;
+    if !found.draining {
+        found.candidates = candidates(tx, input).await?;
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Compares what the runner holds with what we think it holds.
-async fn compare_lists(
-    tx: &mut Tx<'_>,
-    input: &PollInput,
-    live: &[ExecutionRow],
-    output: &mut PollOutput,
-) -> Result<()> {
-    let held: BTreeMap<&ExecutionId, HeldState> = input.held.iter().map(|(id, _, state)| (id, *state)).collect();
-    let known: BTreeSet<&ExecutionId> = live.iter().map(|e| &e.id).collect();
-    output.lost.extend(held.keys().filter(|id| !known.contains(*id)).map(|id| (*id).clone()));
-    let verdict = |e: &ExecutionRow| Verdict::of(e, held.get(&e.id).copied(), input.generation);
-    if live.iter().any(|e| !matches!(verdict(e), Verdict::Held | Verdict::Out)) {
-        touch_runner(tx, &input.runner_id).await?;
-    }
+async fn compare_lists(tx: &mut Tx<'_>, input: &PollInput, found: &mut Found) -> Result<()> {
+    let mut held: BTreeMap<&ExecutionId, HeldState> = input.held.iter().map(|(id, _, state)| (id, *state)).collect();
+    let live = executions::live(tx, &input.runner_id).await?;
+    let cancelled = if live.is_empty() { BTreeSet::new() } else { cancelled(tx, &input.runner_id).await? };
     for execution in live {
-        let mut job = job_by_id(tx, &execution.job_id).await?;
-        let before = job.state;
-        match verdict(execution) {
-            Verdict::HandBack => {
-                executions::hand_back(tx, execution, &mut job, "the runner did not keep the claim", input.now).await?;
-            }
-            Verdict::Vanished(reason) => executions::vanish(tx, execution, &mut job, reason, true, input.now).await?,
-            Verdict::Gone => executions::release(tx, execution, &job, input.now).await?,
-            Verdict::Held if job.cancel_at.is_some() => output.cancels.push(execution.id.clone()),
+        match Verdict::of(&execution, held.remove(&execution.id), input.generation) {
+            Verdict::Held if cancelled.contains(&execution.id) => found.output.cancels.push(execution.id),
             Verdict::Held | Verdict::Out => {}
+            verdict @ (Verdict::HandBack | Verdict::Vanished(_) | Verdict::Gone) => {
+                found.contradicted.push((execution, verdict));
+            }
         }
-        if job.state != before {
-            output.changed.push(job.id);
+    }
+    found.output.lost.extend(held.into_keys().cloned());
+    Ok(())
+}
+
+/// The live executions of a runner whose jobs are to be cancelled.
+async fn cancelled(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<BTreeSet<ExecutionId>> {
+    let sql = "SELECT e.id FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.runner_id = $1 AND e.state IN ('pending', 'in-progress', 'unknown') AND j.cancel_at IS NOT NULL";
+    tx.query(sql, params![runner]).await?.iter().map(|row| row.get(0)).collect()
+}
+
+async fn act(tx: &mut Tx<'_>, input: &PollInput) -> Result<PollOutput> {
+    let mut found = look(tx, input).await?;
+    if !found.contradicted.is_empty() {
+        touch_runner(tx, &input.runner_id).await?;
+        for (execution, verdict) in &found.contradicted {
+            settle(tx, execution, verdict, &mut found.output.changed, input.now).await?;
         }
+        if !found.draining {
+            found.candidates = candidates(tx, input).await?;
+        }
+    }
+    if !found.candidates.is_empty() {
+        take_turn(tx, input).await?;
+        claim(tx, input, found.candidates, &mut found.output.claimed).await?;
+    }
+    Ok(found.output)
+}
+
+/// Writes what follows from the runner's word about an execution.
+async fn settle(
+    tx: &mut Tx<'_>,
+    execution: &ExecutionRow,
+    verdict: &Verdict,
+    changed: &mut Vec<JobId>,
+    now: Timestamp,
+) -> Result<()> {
+    let mut job = job_by_id(tx, &execution.job_id).await?;
+    let before = job.state;
+    match verdict {
+        Verdict::HandBack => {
+            executions::hand_back(tx, execution, &mut job, "the runner did not keep the claim", now).await?;
+        }
+        Verdict::Vanished(reason) => executions::vanish(tx, execution, &mut job, reason, true, now).await?,
+        Verdict::Gone => executions::release(tx, execution, &job, now).await?,
+        Verdict::Held | Verdict::Out => {}
+    }
+    if job.state != before {
+        changed.push(job.id);
     }
     Ok(())
 }
@@ -189,6 +249,17 @@ async fn touch_runner(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<()> {
     Ok(())
 }
 
+/// Notes the poll that claims: none that was sent before it is listened to from now on.
+async fn take_turn(tx: &mut Tx<'_>, input: &PollInput) -> Result<()> {
+    let (process, seq) = input.order;
+    tx.exec(
+        "UPDATE runners SET poll_process = $2, poll_seq = $3 WHERE id = $1",
+        params![&input.runner_id, process, seq],
+    )
+    .await?;
+    Ok(())
+}
+
 /// The first jobs of a group whose targets are free. A target that several wait for is offered once, so that they don't
 /// hide the jobs behind them.
 const CANDIDATES: &str = "SELECT id, target, priority, created_at FROM jobs j WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (target IS NULL OR (NOT EXISTS (SELECT 1 FROM jobs h WHERE h.runner_id = j.runner_id AND h.target = j.target AND h.state IN ('available', 'in-progress', 'unknown') AND h.released = 0) AND NOT EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = j.runner_id AND q.target = j.target AND q.grp = j.grp AND q.state = 'queued' AND (q.priority > j.priority OR (q.priority = j.priority AND (q.created_at, q.id) < (j.created_at, j.id)))))) ORDER BY priority DESC, created_at, id LIMIT $3";
@@ -202,43 +273,46 @@ struct Candidate {
     target: Option<String>,
 }
 
-async fn claim(tx: &mut Tx<'_>, input: &PollInput, output: &mut PollOutput) -> Result<()> {
-    let most = input.fresh.len().min(CLAIMS_PER_POLL);
+async fn candidates(tx: &mut Tx<'_>, input: &PollInput) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
+    let any = "SELECT 1 FROM jobs WHERE runner_id = $1 AND grp > '' AND state = 'queued' LIMIT 1";
+    if input.fresh.is_empty() || tx.get(any, params![&input.runner_id]).await?.is_none() {
+        return Ok(candidates);
+    }
     for (group, slots) in input.free.iter().filter(|(_, slots)| **slots > 0) {
-        let limit = (*slots as usize).min(most) as u64;
+        let limit = (*slots as usize).min(input.fresh.len()) as u64;
         for row in tx.query(CANDIDATES, params![&input.runner_id, group.as_str(), limit]).await? {
             let priority = std::cmp::Reverse(row.get(2)?);
             candidates.push(Candidate { priority, created_at: row.get(3)?, id: row.get(0)?, target: row.get(1)? });
         }
     }
-    if candidates.is_empty() {
-        return Ok(());
-    }
-    touch_runner(tx, &input.runner_id).await?;
     candidates.sort();
+    Ok(candidates)
+}
+
+async fn claim(
+    tx: &mut Tx<'_>,
+    input: &PollInput,
+    candidates: Vec<Candidate>,
+    claimed: &mut Vec<Assigned>,
+) -> Result<()> {
+    let most = input.fresh.len().min(CLAIMS_PER_POLL);
     let mut targets = BTreeSet::new();
     for candidate in candidates {
-        if output.claimed.len() >= most {
+        if claimed.len() >= most {
             break;
         }
         if candidate.target.is_none_or(|target| targets.insert(target)) {
-            let fresh = output.claimed.len();
-            output.claimed.push(claim_one(tx, input, fresh, &candidate.id).await?);
+            claimed.push(claim_one(tx, input, claimed.len(), &candidate.id).await?);
         }
     }
     Ok(())
 }
 
 async fn claim_one(tx: &mut Tx<'_>, input: &PollInput, fresh: usize, id: &JobId) -> Result<Assigned> {
-    let mut job = job_by_id(tx, id).await?;
-    let row = tx
-        .get("SELECT order_payload, order_key, order_signature, spec FROM jobs WHERE id = $1", params![id])
-        .await?
-        .ok_or(StoreError::NotFound("job"))?;
-    let order = Signed { payload: row.get(0)?, key: row.get(1)?, signature: row.get(2)? };
+    let (mut job, order, spec) = job_with_papers(tx, id).await?;
     move_job(tx, &mut job, JobEvent::Claim, "", None, input.runner_id.as_str(), input.now).await?;
     let (execution_id, token_hash) = &input.fresh[fresh];
     executions::insert(tx, &job, execution_id, token_hash, input).await?;
-    Ok(Assigned { job, execution_id: execution_id.clone(), fresh, order, spec: row.get(3)? })
+    Ok(Assigned { job, execution_id: execution_id.clone(), fresh, order, spec })
 }

@@ -118,7 +118,7 @@ impl Store {
     pub async fn runner(&self, org: &OrgId, name_or_id: &str) -> Result<Runner> {
         let (org, name) = (org.clone(), name_or_id.to_owned());
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let (org, name) = (org.clone(), name.clone());
                 Box::pin(async move { find_runner(tx, &org, &name).await })
             })
@@ -256,7 +256,7 @@ impl Store {
     pub async fn session(&self, runner: &RunnerId, generation: u64) -> Result<Session> {
         let runner = runner.clone();
         self.main()
-            .read(move |tx| {
+            .glance(move |tx| {
                 let runner = runner.clone();
                 Box::pin(async move {
                     let row = tx

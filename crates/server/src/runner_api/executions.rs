@@ -131,12 +131,12 @@ pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -
 #[utoipa::path(post, path = "/v1/executions/{execution_id}/result", tag = "executions", params(("execution_id" = String, Path)), request_body = ResultRequest, responses((status = 200, body = ResultAnswer), (status = 409, body = api::ErrorBody)))]
 pub(super) async fn result(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<ResultAnswer>> {
     let wanted: ResultRequest = request::parse(&on.signed.body)?;
-    let session = &on.signed.session;
-    let now = state.conductor.now();
+    let session = (&on.signed.session.runner_id, on.signed.session.generation);
+    let (execution, now) = (&on.execution, state.conductor.now());
     crash_point!("server.before_result");
     let written = state
         .store()
-        .write_result(&session.runner_id, session.generation, &on.execution.id, wanted.epoch, &wanted.result, now)
+        .write_result(&execution.org_id, session, &execution.id, wanted.epoch, &wanted.result, now)
         .await?;
     crash_point!("server.result_written");
     Ok(Json(ResultAnswer { recorded: written.recorded }))

@@ -46,6 +46,7 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
     let subscription = state.store().notifier().subscribe(topic::runner(runner));
     state.presence.seen(runner, Some(wanted.report.clone()), state.conductor.now());
     let (fresh, tokens) = fresh(state, wanted);
+    let mut was_woken = false;
     loop {
         let woken = subscription.notified();
         tokio::pin!(woken);
@@ -61,7 +62,7 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
             fresh: fresh.clone(),
         };
         crash_point!("server.before_claim");
-        let found = state.store().poll(input).await?;
+        let found = if was_woken { state.store().poll_woken(input).await? } else { state.store().poll(input).await? };
         if !found.claimed.is_empty() {
             crash_point!("server.claimed");
         }
@@ -69,7 +70,7 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
             return answer(state, runner, generation, wanted, found, &tokens).await;
         }
         tokio::select! {
-            () = woken => {}
+            () = woken => was_woken = true,
             () = tokio::time::sleep_until(deadline) => {
                 return answer(state, runner, generation, wanted, found, &tokens).await;
             }

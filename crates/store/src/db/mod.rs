@@ -80,8 +80,34 @@ impl Db {
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
         match self {
-            Self::Sqlite(db) => db.write(f).await,
+            Self::Sqlite(db) => db.write(f, || {}).await,
             Self::Postgres(db) => db.write(f).await,
+        }
+    }
+
+    /// As `write`. On SQLite `queued` is called as soon as the transaction stands in the writer's queue, where every later
+    /// write will find what it wrote, though it is not durable yet: whoever is woken then commits with it or after it. On
+    /// PostgreSQL there is no such moment.
+    pub(crate) async fn write_announced<T, F>(&self, f: F, queued: impl FnOnce() + Send) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
+    {
+        match self {
+            Self::Sqlite(db) => db.write(f, queued).await,
+            Self::Postgres(db) => db.write(f).await,
+        }
+    }
+
+    /// As `read`, for a few rows by their keys: on SQLite the calling thread does it, which takes microseconds.
+    pub(crate) async fn glance<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
+    {
+        match self {
+            Self::Sqlite(db) => db.glance(f).await,
+            Self::Postgres(db) => db.read(f).await,
         }
     }
 

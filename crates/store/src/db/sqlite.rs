@@ -59,7 +59,7 @@ impl Sqlite {
         Ok(Self { writer, readers: Arc::new(Readers { idle: Mutex::new(idle), permits }) })
     }
 
-    pub(super) async fn write<T, F>(&self, f: F) -> Result<T>
+    pub(super) async fn write<T, F>(&self, f: F, queued: impl FnOnce() + Send) -> Result<T>
     where
         T: Send + 'static,
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
@@ -78,6 +78,7 @@ impl Sqlite {
             Done { keep, tell }
         });
         self.send(request).await?;
+        queued();
         answer.await.map_err(|_| StoreError::db("the writer thread ended"))?
     }
 
@@ -105,20 +106,38 @@ impl Sqlite {
         tokio::task::spawn_blocking(move || {
             // Held until the connection is back, also when the caller has gone by then.
             let _permit = permit;
-            let mut connection = readers
-                .idle
-                .lock()
-                .map_err(|_| StoreError::db("the reader pool is broken"))?
-                .pop()
-                .ok_or_else(|| StoreError::db("no reader is idle"))?;
-            let outcome = snapshot(&mut connection, &f);
-            if let Ok(mut idle) = readers.idle.lock() {
-                idle.push(connection);
-            }
-            outcome
+            readers.snapshot(&f)
         })
         .await
         .map_err(StoreError::db)?
+    }
+
+    pub(super) async fn glance<T, F>(&self, f: F) -> Result<T>
+    where
+        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
+    {
+        let _permit = self.readers.permits.acquire().await.map_err(StoreError::db)?;
+        self.readers.snapshot(&f)
+    }
+}
+
+impl Readers {
+    /// Runs `f` on an idle connection; the caller has a permit.
+    fn snapshot<T, F>(&self, f: &F) -> Result<T>
+    where
+        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
+    {
+        let mut connection = self
+            .idle
+            .lock()
+            .map_err(|_| StoreError::db("the reader pool is broken"))?
+            .pop()
+            .ok_or_else(|| StoreError::db("no reader is idle"))?;
+        let outcome = snapshot(&mut connection, f);
+        if let Ok(mut idle) = self.idle.lock() {
+            idle.push(connection);
+        }
+        outcome
     }
 }
 
@@ -126,11 +145,16 @@ fn snapshot<T, F>(connection: &mut Connection, f: &F) -> Result<T>
 where
     F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
 {
-    connection.execute_batch("BEGIN")?;
+    command(connection, "BEGIN")?;
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, f)))
         .unwrap_or_else(|_| Err(StoreError::db("a query panicked")));
-    connection.execute_batch("ROLLBACK")?;
+    command(connection, "ROLLBACK")?;
     outcome
+}
+
+/// A statement about transactions, parsed once.
+fn command(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }
 
 fn prepare(connection: &Connection) -> Result<()> {
@@ -150,14 +174,14 @@ fn write_loop(mut connection: Connection, requests: &mpsc::Receiver<Request>) {
             let Ok(next) = requests.try_recv() else { break };
             group.push(next);
         }
-        let begun = connection.execute_batch("BEGIN IMMEDIATE");
+        let begun = command(&connection, "BEGIN IMMEDIATE");
         let mut lost = begun.err().map(|e| format!("can't begin: {e}"));
         let mut told = Vec::with_capacity(group.len());
         for request in group {
             told.push(run_request(&mut connection, request, &mut lost));
         }
         if lost.is_none()
-            && let Err(error) = connection.execute_batch("COMMIT")
+            && let Err(error) = command(&connection, "COMMIT")
         {
             lost = Some(format!("commit failed: {error}"));
         }
@@ -182,12 +206,13 @@ fn run_request(connection: &mut Connection, request: Request, lost: &mut Option<
     if let Some(message) = lost {
         return (request(Err(gone(message))).tell, None);
     }
-    if let Err(error) = connection.execute_batch("SAVEPOINT request") {
+    if let Err(error) = command(connection, "SAVEPOINT request") {
         return (request(Err(error.into())).tell, None);
     }
     let done = request(Ok(connection));
-    let close = if done.keep { "RELEASE request" } else { "ROLLBACK TO request; RELEASE request" };
-    let closed = if connection.is_autocommit() { Ok(()) } else { connection.execute_batch(close) };
+    let undone = if done.keep { Ok(()) } else { command(connection, "ROLLBACK TO request") };
+    let closed =
+        if connection.is_autocommit() { Ok(()) } else { undone.and_then(|()| command(connection, "RELEASE request")) };
     if connection.is_autocommit() {
         *lost = Some("the transaction was rolled back by the database".into());
     }

@@ -196,7 +196,7 @@ impl World {
         PollInput {
             runner_id: self.runner.clone(),
             generation: self.generation,
-            order: (0, 0),
+            order: (1, unique() as u64),
             free: free.iter().copied().collect(),
             held: held
                 .iter()
@@ -236,8 +236,10 @@ impl World {
     pub(crate) async fn report(&self, claim: &Claim, outcome: Outcome) -> Result<bool, StoreError> {
         let now = self.now();
         let result = result_of(outcome, now);
-        let written =
-            self.store.write_result(&self.runner, self.generation, &claim.id, claim.epoch, &result, now).await?;
+        let written = self
+            .store
+            .write_result(&self.org, (&self.runner, self.generation), &claim.id, claim.epoch, &result, now)
+            .await?;
         Ok(written.recorded)
     }
 
