@@ -43,3 +43,24 @@ pub(crate) fn commit_ms() -> anyhow::Result<f64> {
     }
     Ok(percentile(&mut times, 0.5))
 }
+
+/// Jobs per second of the bare group commit: four rows a job, 256 of them to a commit.
+pub(crate) fn group_commit_jobs_s() -> anyhow::Result<f64> {
+    let dir = tempfile::tempdir()?;
+    let db = rusqlite::Connection::open(dir.path().join("floor.db"))?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)")?;
+    let at = Instant::now();
+    let (groups, group) = (200, 256);
+    for i in 0..groups {
+        db.execute_batch("BEGIN IMMEDIATE")?;
+        for _ in 0..group {
+            db.execute_batch("SAVEPOINT request")?;
+            db.prepare_cached("INSERT INTO t (v) VALUES (?1)")?.execute([format!("value {i}")])?;
+            db.execute_batch("RELEASE request")?;
+        }
+        db.execute_batch("COMMIT")?;
+    }
+    Ok(f64::from(groups * group) / 4.0 / at.elapsed().as_secs_f64())
+}

@@ -1,16 +1,24 @@
 //! Measures Ferry as it is shipped, beside the floor of the same run, because absolute times on shared machines mean little.
 //!
-//! `bench DIST_DIR OUT.json`: `DIST_DIR` holds `ferry` and `ferry-runner`.
+//! `bench DIST_DIR OUT.json [PART…]`: `DIST_DIR` holds `ferry` and `ferry-runner`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a table")]
 
+mod bare;
 mod dispatch;
+mod drone;
 mod floor;
+mod growth;
+mod herd;
+mod parked;
 mod system;
+mod throughput;
+mod work;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use serde::Serialize;
+use testkit::Backend;
+use testkit::system::Options;
 
 /// One row: ours, the floor of the same run, and the aim.
 #[derive(Debug, Serialize)]
@@ -30,13 +38,17 @@ impl Figure {
         Self { name, value, unit, floor: None, floor_name: None, aim, better: "lower" }
     }
 
+    fn higher(name: &'static str, value: f64, unit: &'static str, aim: f64) -> Self {
+        Self { better: "higher", ..Self::lower(name, value, unit, aim) }
+    }
+
     fn over(mut self, floor_name: &'static str, floor: f64) -> Self {
         (self.floor, self.floor_name) = (Some(floor), Some(floor_name));
         self
     }
 
     fn good(&self) -> bool {
-        self.value <= self.aim
+        if self.better == "lower" { self.value <= self.aim } else { self.value >= self.aim }
     }
 }
 
@@ -53,36 +65,102 @@ fn mib(path: &Path) -> anyhow::Result<f64> {
 
 fn main() -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut args = std::env::args().skip(1).map(PathBuf::from);
-    let dist = args.next().context("usage: bench DIST_DIR OUT.json")?;
-    let out = args.next().context("usage: bench DIST_DIR OUT.json")?;
+    let words: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let figures = runtime.block_on(measure(&dist))?;
-    print(&figures);
-    fs_err::write(&out, serde_json::to_string_pretty(&figures)?)?;
-    println!("\nwritten to {}", out.display());
-    Ok(())
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    runtime.block_on(async {
+        match words.as_slice() {
+            // The processes that this one starts beside itself.
+            ["herd", goal] => herd::run(serde_json::from_str(goal)?).await,
+            ["hold", goal] => bare::hold(serde_json::from_str(goal)?).await,
+            ["bare"] => bare::serve(None).await,
+            ["bare", cert, key] => bare::serve(Some(((*cert).to_owned(), (*key).to_owned()))).await,
+            ["return", dist, count] => parked::come_back(&options(Path::new(dist))?, count.parse()?).await,
+            [dist, out, only @ ..] => {
+                let figures = measure(Path::new(dist), only).await?;
+                print(&figures);
+                fs_err::write(out, serde_json::to_string_pretty(&figures)?)?;
+                println!("\nwritten to {out}");
+                Ok(())
+            }
+            [] | [_] => anyhow::bail!("usage: bench DIST_DIR OUT.json [PART…]"),
+        }
+    })
 }
 
-async fn measure(dist: &Path) -> anyhow::Result<Vec<Figure>> {
-    let (ferry, runner) = (dist.join("ferry"), dist.join("ferry-runner"));
+/// The shipped server as it comes: no timing of the tests.
+fn options(dist: &Path) -> anyhow::Result<Options> {
+    let ferry = fs_err::canonicalize(dist.join("ferry"))?;
+    let mut options = Options::new(ferry).with("FERRY_LOG__LEVEL", "warn");
+    options.server.retain(|name, _| !name.starts_with("FERRY_TIMING"));
+    Ok(options)
+}
+
+const PARTS: [&str; 6] = ["idle", "dispatch", "throughput", "work", "parked", "growth"];
+
+/// Measures these parts; all of them when none is named.
+async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
+    for part in only {
+        anyhow::ensure!(PARTS.contains(part), "there is no part `{part}`: use {}", PARTS.join(", "));
+    }
+    let wanted = |part: &str| only.is_empty() || only.contains(&part);
+    let mut figures = Vec::new();
     let round_trip_ms = floor::round_trip_ms().await?;
     let commit_ms = floor::commit_ms()?;
-    let floor_ms = round_trip_ms + commit_ms;
     eprintln!("floors: HTTP round trip {round_trip_ms:.3} ms, durable commit {commit_ms:.3} ms");
+    if wanted("idle") {
+        eprintln!("idle …");
+        figures.extend(idle(dist, round_trip_ms).await?);
+    }
+    if wanted("dispatch") {
+        eprintln!("dispatch …");
+        let system = testkit::system::System::start(options(dist)?).await;
+        let mut times = dispatch::dispatch_ms(&system.client, &system.runner_url, 1000, 1000).await?;
+        let (p50, p99) = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
+        let (sum, floor_ms) = ("HTTP round trip + durable commit", round_trip_ms + commit_ms);
+        figures.push(Figure::lower("dispatch_p50_ms", p50, "ms", 2.0 * floor_ms).over(sum, floor_ms));
+        figures.push(Figure::lower("dispatch_p99_ms", p99, "ms", 10.0).over(sum, floor_ms));
+    }
+    if wanted("throughput") {
+        eprintln!("throughput …");
+        let group = "bare group commits, four a job";
+        let floor = floor::group_commit_jobs_s()?;
+        let sqlite = throughput::jobs_per_s(options(dist)?, Backend::Sqlite, 20_000).await?;
+        figures.push(Figure::higher("throughput_sqlite_jobs_s", sqlite, "1/s", 3000.0).over(group, floor));
+        let postgres = throughput::jobs_per_s(options(dist)?, Backend::Postgres, 6_000).await?;
+        figures.push(Figure::higher("throughput_postgres_jobs_s", postgres, "1/s", 1000.0).over(group, floor));
+    }
+    if wanted("work") {
+        eprintln!("a runner at work …");
+        let mut work = work::measure(options(dist)?).await?;
+        let cancel_p99 = percentile(&mut work.cancel_ms, 0.99);
+        figures.push(Figure::higher("runner_group_jobs_s", work.jobs_per_s, "1/s", 50.0));
+        figures.push(Figure::lower("runner_rss_after_1000_jobs_mib", work.rss_mib, "MiB", 8.0));
+        figures.push(Figure::lower("cancel_p99_ms", cancel_p99, "ms", 50.0));
+        figures.push(Figure::lower("takeover_ms", work.takeover_ms, "ms", 1500.0));
+    }
+    if wanted("parked") {
+        eprintln!("ten thousand parked …");
+        figures.extend(parked::figures(dist).await?);
+    }
+    if wanted("growth") {
+        eprintln!("growth …");
+        let small = growth::costs(options(dist)?, 10, 1_000).await?;
+        let large = growth::costs(options(dist)?, 10_000, 1_000_000).await?;
+        eprintln!("small {small:?}\nlarge {large:?}");
+        figures.push(Figure::lower("growth_10k_ratio", large.ratio(&small), "", 1.2));
+    }
+    Ok(figures)
+}
 
+async fn idle(dist: &Path, round_trip_ms: f64) -> anyhow::Result<Vec<Figure>> {
+    let (ferry, runner): (PathBuf, PathBuf) = (dist.join("ferry"), dist.join("ferry-runner"));
     let mut system = system::System::start(&ferry, &runner).await?;
     let up_ms = system.up_ms;
     let (server_rss, runner_rss) = system.idle_rss_mib().await?;
     let first_poll_ms = system.first_poll_ms(&runner).await?;
-    let mut times = dispatch::dispatch_ms(&system, 100, 400).await?;
     system.stop().await?;
-    let (p50, p99) = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
-
-    let sum = "HTTP round trip + durable commit";
     Ok(vec![
-        Figure::lower("dispatch_p50_ms", p50, "ms", 2.0 * floor_ms).over(sum, floor_ms),
-        Figure::lower("dispatch_p99_ms", p99, "ms", 10.0).over(sum, floor_ms),
         Figure::lower("runner_idle_rss_mib", runner_rss, "MiB", 8.0),
         Figure::lower("server_idle_rss_mib", server_rss, "MiB", 60.0),
         Figure::lower("runner_binary_mib", mib(&runner)?, "MiB", 15.0),
@@ -93,12 +171,12 @@ async fn measure(dist: &Path) -> anyhow::Result<Vec<Figure>> {
 }
 
 fn print(figures: &[Figure]) {
-    println!("{:<24} {:>10} {:<5} {:>10} {:>10}  floor is", "name", "value", "unit", "floor", "aim");
+    println!("{:<32} {:>10} {:<5} {:>10} {:>10}  floor is", "name", "value", "unit", "floor", "aim");
     for f in figures {
         let floor = f.floor.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
         let mark = if f.good() { "" } else { "  MISSED" };
         println!(
-            "{:<24} {:>10.3} {:<5} {:>10} {:>10.3}  {}{mark}",
+            "{:<32} {:>10.3} {:<5} {:>10} {:>10.3}  {}{mark}",
             f.name,
             f.value,
             f.unit,

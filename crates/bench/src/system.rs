@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use api::client::{Client, Options};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -13,8 +12,6 @@ pub(crate) struct System {
     dev: Child,
     dir: tempfile::TempDir,
     pub(crate) up_ms: f64,
-    pub(crate) client: Client,
-    pub(crate) runner_url: String,
     server: u32,
     install_runner: u32,
 }
@@ -43,11 +40,9 @@ impl System {
             tokio::time::sleep(Duration::from_millis(2)).await;
         };
         let up_ms = at.elapsed().as_secs_f64() * 1000.0;
-        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let pid = |key: &str| value[key].as_u64().unwrap_or(0) as u32;
-        let client = Client::new(&text("control_url"), Some(text("token")), Some(text("org_id")), &Options::default())?;
         let (server, install_runner) = (pid("server"), pid("install_runner"));
-        Ok(Self { dev, up_ms, client, runner_url: text("runner_url"), server, install_runner, dir })
+        Ok(Self { dev, up_ms, server, install_runner, dir })
     }
 
     /// Server and install runner, five seconds after they came up and had their first health check.
@@ -90,7 +85,7 @@ impl System {
     }
 }
 
-fn rss_mib(pid: u32) -> anyhow::Result<f64> {
+pub(crate) fn rss_mib(pid: u32) -> anyhow::Result<f64> {
     let status = fs_err::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).context("no VmRSS")?;
     let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;

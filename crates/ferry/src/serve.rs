@@ -105,8 +105,17 @@ fn width(explained: &[server::config::Explained], of: impl Fn(&server::config::E
     explained.iter().map(of).max().unwrap_or(0).min(60)
 }
 
+/// Every parked runner holds a connection: as many files as the system lets us have.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // Where that is not allowed, the limit stays as it is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
 async fn serve(config: ServerConfig) -> anyhow::Result<ExitCode> {
     server::start_logs(&config.log);
+    raise_file_limit();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let server = Server::start(config).await?;

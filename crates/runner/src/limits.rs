@@ -1,5 +1,6 @@
 //! Limits of memory, processes and CPU: a cgroup per execution where one can be made (version 2, else 1), resource
-//! limits of the process elsewhere. Also measures how much disk an execution uses.
+//! limits of the process elsewhere. A cgroup bounds memory and processes even where the spec does not. Also measures how
+//! much disk an execution uses.
 //!
 //! Best effort by design: a customer's host may allow nothing. `available` says what this one allows.
 
@@ -13,7 +14,10 @@ use serde::{Deserialize, Serialize};
 const ROOT: &str = "/sys/fs/cgroup";
 const CPU_PERIOD_US: u64 = 100_000;
 /// How many files a measurement looks at; more than that is over any quota.
-const WALK_FILES_MAX: u64 = 5_000_000;
+const WALK_FILES_MAX: u64 = 1_000_000;
+/// What a cgroup allows where the spec names no limit: enough for any honest job, and not all that the machine has.
+const PROCESSES_DEFAULT: u64 = 4096;
+const MEMORY_SHARE_DEFAULT: f64 = 0.8;
 
 /// The cgroups of one execution, and what is left for resource limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,10 +29,10 @@ pub struct Cgroups {
 }
 
 impl Cgroups {
-    /// Makes the cgroups of an execution. One that counts processes is made even without a limit, where that works:
-    /// whatever is in it at the end is a leftover.
+    /// Makes the cgroups of an execution. Whatever is in the one that counts processes at the end is a leftover.
     pub fn create(execution_id: &str, limits: &Limits) -> Self {
         let mut made = Self { dirs: Vec::new(), rest: Limits { disk_bytes: None, ..limits.clone() } };
+        let limits = &with_defaults(limits);
         match version_2_parent() {
             Some(parent) => made.create_version_2(&parent.join(format!("ferry-{execution_id}")), limits),
             None => made.create_version_1(execution_id, limits),
@@ -101,6 +105,18 @@ impl Cgroups {
         for dir in &self.dirs {
             remove(dir);
         }
+    }
+}
+
+fn with_defaults(limits: &Limits) -> Limits {
+    let all_kib = || {
+        let text = fs::read_to_string("/proc/meminfo").ok()?;
+        text.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok())
+    };
+    Limits {
+        memory_bytes: limits.memory_bytes.or_else(|| Some((all_kib()? * 1024.0 * MEMORY_SHARE_DEFAULT) as u64)),
+        processes: limits.processes.or(Some(PROCESSES_DEFAULT)),
+        ..limits.clone()
     }
 }
 

@@ -74,7 +74,10 @@ impl Stop {
             Self::TimedOut(s) => JobError::new("timed_out", format!("it did not end within its timeout of {s} s")),
             Self::DiskQuota(bytes) => {
                 let mib = bytes >> 20;
-                JobError::new("disk_quota", format!("its directory grew over the quota of {mib} MiB"))
+                JobError::new(
+                    "disk_quota",
+                    format!("its directory grew over the quota of {mib} MiB, or holds a million files"),
+                )
             }
         }
     }

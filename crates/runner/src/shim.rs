@@ -34,6 +34,7 @@ use crate::limits::Cgroups;
 
 /// What a child can't do is decided for this version of landlock; older kernels enforce what they know.
 const LANDLOCK: ABI = ABI::V6;
+const OOM_SCORE: &str = "500";
 const NICE: i32 = 5;
 /// How many entries beside the state directory's path get a rule.
 const RULES_PER_LEVEL_MAX: usize = 10_000;
@@ -89,8 +90,9 @@ fn confine_and_exec(file: &Path) -> std::io::Result<std::convert::Infallible> {
     limit(Resource::Core, Some(0))?;
     limit(Resource::As, told.cgroups.rest.memory_bytes)?;
     limit(Resource::Nproc, told.cgroups.rest.processes)?;
-    // The runner, which renews the lease, goes first.
+    // The runner, which renews the lease, goes first; when memory runs out, it goes last.
     let _ = rustix::process::nice(NICE);
+    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     if let Some(sandbox) = &told.sandbox {
         hide_runner(sandbox).map_err(std::io::Error::other)?;
     }

@@ -168,6 +168,8 @@ pub struct Core {
 /// After the drain and the grace, how long results may take to arrive.
 const LAST_WORDS_MS: u64 = 15_000;
 const START_RETRY_MS: u64 = 500;
+/// Returns that are tried before the pauses grow: a server that restarts is back by then.
+const PATIENT_TRIES: u32 = 3;
 
 impl Core {
     /// `process` counts the processes that had this session; `seed` makes the jitter; executions come from `adopt`.
@@ -528,12 +530,12 @@ impl Core {
         self.poll_at_ms = Some(now_ms + pause);
     }
 
-    /// Over how long to spread the return: short with work in hand, else by what the server said, doubling.
+    /// Over how long to spread the return: short with work in hand, else by what the server said, doubling after some tries.
     fn spread_ms(&self) -> u64 {
         if !self.executions.is_empty() || self.leaving != Leaving::No {
             return constants::RECONNECT_BUSY_MS.min(200 << self.failures.min(8));
         }
-        (self.reconnect_ms << self.failures.saturating_sub(1).min(8)).min(constants::RECONNECT_IDLE_MS)
+        (self.reconnect_ms << self.failures.saturating_sub(PATIENT_TRIES).min(8)).min(constants::RECONNECT_IDLE_MS)
     }
 
     fn ended(&mut self, id: &ExecutionId, has_result: bool, now_ms: u64) {

@@ -160,7 +160,7 @@ async fn answer(
 /// Over how long runners spread their return after an outage: the more there are, the longer.
 fn reconnect_ms(state: &AppState) -> u64 {
     let connected = state.polls.lock().map_or(0, |polls| polls.len() as u64);
-    (connected * 3).clamp(500, constants::RECONNECT_IDLE_MS)
+    (connected * 2).clamp(500, constants::RECONNECT_IDLE_MS)
 }
 
 async fn inline_spec(state: &AppState, assigned: &Assigned) -> ApiResult<Option<String>> {

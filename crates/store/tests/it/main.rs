@@ -4,6 +4,7 @@ mod blobs;
 mod creating;
 mod encryption;
 mod events;
+mod first_schema;
 mod journeys;
 mod kit;
 mod leases;
