@@ -87,7 +87,8 @@ codes! {
 impl ErrorCode {
     /// Whether the same request may succeed later.
     pub const fn is_transient(self) -> bool {
-        matches!(self, Self::Unavailable | Self::Internal)
+        // The last two: someone updates the older side, or sets the clock. What a runner has to deliver waits for it.
+        matches!(self, Self::Unavailable | Self::Internal | Self::ProtocolUnsupported | Self::ClockSkew)
     }
 }
 

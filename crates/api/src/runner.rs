@@ -98,6 +98,17 @@ wire! {
         #[serde(default)]
         pub reconnect_ms: u64,
         pub server_time: Timestamp,
+        /// Never on the wire: jobs of a newer server that this runner can't read.
+        #[serde(skip)]
+        pub strange: Vec<Strange>,
+    }
+
+    /// What every job of every protocol says: enough to refuse it.
+    pub struct Strange {
+        pub job_type: String,
+        pub execution_id: ExecutionId,
+        pub epoch: u64,
+        pub execution_token: String,
     }
 
     /// A job with its papers.

@@ -146,6 +146,7 @@ pub(crate) async fn fly(drone: Drone, tally: Arc<Tally>, held: Option<mpsc::Unbo
                     });
                 }
                 Effect::Refuse(_)
+                | Effect::RefuseStrange(_)
                 | Effect::Cancel { .. }
                 | Effect::Touch(_)
                 | Effect::Finish(_)

@@ -180,6 +180,15 @@ mod armed {
     }
 }
 
+/// The protocol of the Runner API that this process speaks: ours, unless a test says otherwise.
+pub fn protocol(ours: u32) -> u32 {
+    #[cfg(feature = "crash-points")]
+    if let Some(other) = std::env::var("FERRY_TEST_PROTOCOL").ok().and_then(|text| text.parse().ok()) {
+        return other;
+    }
+    ours
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -1,9 +1,7 @@
 //! The numbers that both sides agree on. The server's configuration can override those that it hands out.
 
-/// Protocol that this build speaks on the Runner API.
+/// Protocol that this build speaks on the Runner API; a server speaks the one before, too.
 pub const PROTOCOL: u32 = 1;
-/// Oldest protocol that the server still speaks (N and N-1; there is nothing before 1).
-pub const PROTOCOL_MIN: u32 = 1;
 /// How long the server holds a poll that has nothing to say.
 pub const HOLD_S: u64 = 25;
 /// How long a lease lasts without renewal.

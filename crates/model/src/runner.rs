@@ -70,6 +70,7 @@ pub struct RunnerSettings {
     pub version: u64,
     /// Slots of each job group.
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, u32>))]
+    #[serde(deserialize_with = "known_groups")]
     pub groups: BTreeMap<JobGroup, u32>,
     /// No job is taken with less free disk than this.
     pub disk_floor_bytes: u64,
@@ -81,6 +82,12 @@ pub struct RunnerSettings {
     pub drain_s: u64,
     /// How often the server asks for a health check; 0 = never.
     pub health_check_s: u64,
+}
+
+/// Groups of a newer server mean nothing to an older runner, which has no slots for them.
+fn known_groups<'de, D: serde::Deserializer<'de>>(from: D) -> Result<BTreeMap<JobGroup, u32>, D::Error> {
+    let all = BTreeMap::<String, u32>::deserialize(from)?;
+    Ok(all.into_iter().filter_map(|(name, slots)| Some((JobGroup::parse(&name)?, slots))).collect())
 }
 
 impl RunnerSettings {

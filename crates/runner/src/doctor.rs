@@ -328,13 +328,14 @@ async fn check_protocol(client: &reqwest::Client, base: &str, report: &mut Repor
         let answer = client.get(format!("{base}/version")).timeout(HOP_TIMEOUT).send().await?;
         answer.error_for_status()?.json::<Version>().await
     };
+    let ours = crash::protocol(PROTOCOL);
     match asked.await {
-        Ok(v) if (v.protocol_min..=v.protocol_max).contains(&PROTOCOL) => {
-            report.add("protocol", Status::Ok, format!("server {} speaks protocol {PROTOCOL}", v.version));
+        Ok(v) if (v.protocol_min..=v.protocol_max).contains(&ours) => {
+            report.add("protocol", Status::Ok, format!("server {} speaks protocol {ours}", v.version));
         }
         Ok(v) => {
             let detail =
-                format!("server {} speaks {} to {}, this runner {PROTOCOL}", v.version, v.protocol_min, v.protocol_max);
+                format!("server {} speaks {} to {}, this runner {ours}", v.version, v.protocol_min, v.protocol_max);
             report.hint("protocol", Status::Fail, detail, "update whichever is older");
         }
         Err(e) => report.add("protocol", Status::Fail, net::chain(&e)),

@@ -261,6 +261,11 @@ impl System {
         self.server.as_ref().expect("the server runs")
     }
 
+    /// A setting of the next server.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.options.server.insert(name.into(), value.into());
+    }
+
     pub fn kill_server(&mut self) {
         self.server = None;
     }

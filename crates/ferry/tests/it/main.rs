@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod actions;
+mod authorization;
 mod control;
 mod crash_matrix;
 mod crashes;
@@ -9,6 +10,7 @@ mod dev;
 mod hostile;
 mod net;
 mod security;
+mod versions;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,14 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use api::runner::{
-    Held, JoinAnswer, JoinRequest, KeysAnswer, LogAnswer, PollAnswer, PollRequest, ProgressRequest, RenewAnswer,
-    RenewRequest, ResultAnswer, ResultRequest, StartAnswer, join_proof,
+    Assignment, Held, JoinAnswer, JoinRequest, KeysAnswer, LogAnswer, PollAnswer, PollRequest, ProgressRequest,
+    RenewAnswer, RenewRequest, ResultAnswer, ResultRequest, StartAnswer, Strange, join_proof,
 };
 use api::{ErrorBody, ErrorCode, headers};
 use bytes::Bytes;
 use model::papers::{RequestText, Signatory};
 use model::{Digest, ExecutionId, ExecutionResult, RunnerId, StepResult, Timestamp, constants};
 use reqwest::Method;
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
 use crate::net;
@@ -20,10 +21,17 @@ use crate::net;
 pub enum CallError {
     #[error("the control plane can't be reached: {0}")]
     Transport(String),
-    #[error("{error}", error = .0.error)]
+    #[error("{}", told(.0))]
     Refused(Box<ErrorBody>),
     #[error("the control plane's answer can't be read: {0}")]
     Unreadable(String),
+}
+
+fn told(body: &ErrorBody) -> String {
+    match body.hint.as_deref() {
+        Some(hint) if !hint.is_empty() => format!("{}; {hint}", body.error),
+        Some(_) | None => body.error.clone(),
+    }
 }
 
 impl CallError {
@@ -69,7 +77,7 @@ pub struct Door<'a> {
 impl Door<'_> {
     pub async fn keys(&self) -> Result<KeysAnswer, CallError> {
         let request = self.http.get(format!("{}/v1/keys", self.url)).timeout(CALL);
-        read(request.header(headers::PROTOCOL, constants::PROTOCOL)).await
+        read(request.header(headers::PROTOCOL, crash::protocol(constants::PROTOCOL))).await
     }
 
     pub async fn join(&self, credential: &str, key: &Signatory, hostname: &str) -> Result<JoinAnswer, CallError> {
@@ -83,7 +91,7 @@ impl Door<'_> {
             hostname: hostname.to_owned(),
         };
         let request = self.http.post(format!("{}/v1/join", self.url)).timeout(CALL).json(&body);
-        read(request.header(headers::PROTOCOL, constants::PROTOCOL)).await
+        read(request.header(headers::PROTOCOL, crash::protocol(constants::PROTOCOL))).await
     }
 }
 
@@ -134,7 +142,7 @@ impl SessionClient {
         self.http
             .request(method, url)
             .timeout(bound)
-            .header(headers::PROTOCOL, constants::PROTOCOL)
+            .header(headers::PROTOCOL, crash::protocol(constants::PROTOCOL))
             .header(headers::RUNNER, self.runner.as_str())
             .header(headers::GENERATION, self.generation)
             .header(headers::TIME, time)
@@ -158,7 +166,8 @@ impl SessionClient {
     pub async fn poll(&self, request: &PollRequest, hold_s: u64) -> Result<PollAnswer, CallError> {
         let path = format!("/v1/runners/{}/poll", self.runner);
         let bound = Duration::from_secs(hold_s + HOLD_SLACK_S);
-        read(self.request(Method::POST, &path, &request.nonce, json(request)?, bound)).await
+        let body = raw(self.request(Method::POST, &path, &request.nonce, json(request)?, bound)).await?;
+        parse_answer(&body).map_err(|e| CallError::Unreadable(e.to_string()))
     }
 
     pub async fn renew(&self, executions: Vec<Held>, bound: Duration) -> Result<RenewAnswer, CallError> {
@@ -204,6 +213,23 @@ impl SessionClient {
         let body = json(&ResultRequest { epoch, result: result.clone() })?;
         read(self.on(Method::POST, about, "result", body, UPLOAD)).await
     }
+}
+
+/// An answer whose jobs can be read one by one: one of a type that this runner does not know must not hide the others.
+fn parse_answer(body: &[u8]) -> serde_json::Result<PollAnswer> {
+    serde_json::from_slice(body).or_else(|_| {
+        let mut value: serde_json::Value = serde_json::from_slice(body)?;
+        let jobs = value.get_mut("jobs").map(serde_json::Value::take).unwrap_or_default();
+        value["jobs"] = serde_json::Value::Array(Vec::new());
+        let mut answer: PollAnswer = serde_json::from_value(value)?;
+        for job in jobs.as_array().into_iter().flatten() {
+            match Assignment::deserialize(job) {
+                Ok(assignment) => answer.jobs.push(assignment),
+                Err(_) => answer.strange.push(Strange::deserialize(job)?),
+            }
+        }
+        Ok(answer)
+    })
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<Bytes, CallError> {

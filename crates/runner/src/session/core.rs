@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, Timing};
+use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, Strange, Timing};
 use model::runner::{HeldState, RunnerReport, RunnerSettings};
 use model::{ExecutionId, JobGroup, JobId, Timestamp, constants};
 
@@ -67,6 +67,8 @@ pub enum Effect {
     },
     /// Tells the server that the papers were refused, then forgets.
     Refuse(ExecutionId),
+    /// Tells the server that this runner does not know such jobs, then forgets.
+    RefuseStrange(Box<Strange>),
     Start(ExecutionId),
     /// Marks it started, spawns the executor, and begins to deliver its log.
     Spawn(ExecutionId),
@@ -118,7 +120,8 @@ enum Phase {
 
 #[derive(Debug)]
 struct Execution {
-    job: JobId,
+    /// None for one that is only refused.
+    job: Option<JobId>,
     group: JobGroup,
     epoch: u64,
     phase: Phase,
@@ -208,7 +211,7 @@ impl Core {
 
     fn insert(&mut self, a: &Assignment, phase: Phase) {
         let execution = Execution {
-            job: a.job_id.clone(),
+            job: Some(a.job_id.clone()),
             group: a.group,
             epoch: a.epoch,
             phase,
@@ -226,7 +229,7 @@ impl Core {
     pub fn busy(&self) -> BTreeMap<JobGroup, Vec<JobId>> {
         let mut busy: BTreeMap<JobGroup, Vec<JobId>> = BTreeMap::new();
         for execution in self.executions.values().filter(|e| e.phase.takes_slot()) {
-            busy.entry(execution.group).or_default().push(execution.job.clone());
+            busy.entry(execution.group).or_default().extend(execution.job.clone());
         }
         busy
     }
@@ -490,6 +493,20 @@ impl Core {
                 out.push(Effect::Prepare { nonce: nonce.to_owned(), assignment: Box::new(assignment) });
             }
         }
+        for strange in answer.strange {
+            // Held until the server has heard: a claim that is missing from the list would come again and again.
+            let execution = Execution {
+                job: None,
+                group: JobGroup::Operations,
+                epoch: strange.epoch,
+                phase: Phase::Delivering,
+                cancelled: false,
+                start_at_ms: None,
+            };
+            if self.executions.insert(strange.execution_id.clone(), execution).is_none() {
+                out.push(Effect::RefuseStrange(Box::new(strange)));
+            }
+        }
         let pause = if answer.restarting { 100 + self.draw(self.spread_ms()) } else { 0 };
         self.poll_at_ms = Some(now_ms + pause);
     }
@@ -637,6 +654,7 @@ mod tests {
             restarting: false,
             reconnect_ms: 500,
             server_time: Timestamp::from_micros(1),
+            strange: vec![],
         }
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use api::runner::{Assignment, PollRequest};
+use api::runner::{Assignment, PollRequest, Strange};
 use bytes::Bytes;
 use crash::crash_point;
 use model::papers::{Expected, Signatory, TrustedKeys};
@@ -174,11 +174,7 @@ where
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(10));
             }
-            Err(error) => {
-                let hint = if let CallError::Refused(body) = &error { body.hint.clone() } else { None };
-                let hint = hint.map(|h| format!("; {h}")).unwrap_or_default();
-                bail!("can't {what}: {error}{hint}");
-            }
+            Err(error) => bail!("can't {what}: {error}"),
         }
     }
 }
@@ -336,6 +332,7 @@ impl Driver {
             Effect::Poll(request) => self.send_poll(*request),
             Effect::Prepare { nonce, assignment } => self.prepare(nonce, *assignment),
             Effect::Refuse(id) => self.refuse(id),
+            Effect::RefuseStrange(strange) => self.refuse_strange(*strange),
             Effect::Start(id) => self.start(id),
             Effect::Spawn(id) => self.spawn(&id),
             Effect::Cancel { id, reason } => {
@@ -462,6 +459,21 @@ impl Driver {
             let about = About { id: &id, token: &assignment.execution_token };
             Delivery::refuse(&client, about, assignment.epoch, error).await;
             Event::Delivered(id)
+        });
+    }
+
+    fn refuse_strange(&self, strange: Strange) {
+        tracing::error!(execution = %strange.execution_id, job_type = strange.job_type, "a job of an unknown type is refused");
+        let text = format!(
+            "runner {} does not know jobs of type `{}`: update the runner",
+            env!("CARGO_PKG_VERSION"),
+            strange.job_type
+        );
+        let client = self.client.clone();
+        self.aside(async move {
+            let about = About { id: &strange.execution_id, token: &strange.execution_token };
+            Delivery::refuse(&client, about, strange.epoch, JobError::new("unknown_job_type", text)).await;
+            Event::Delivered(strange.execution_id)
         });
     }
 

@@ -7,7 +7,7 @@ use api::ErrorCode;
 use api::control::{Account, CliConfig, Version};
 use axum::Json;
 use axum::extract::State;
-use model::{Role, constants};
+use model::Role;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -46,11 +46,12 @@ async fn readyz(State(state): State<AppState>) -> ApiResult<&'static str> {
 /// What this server is, and which protocols of the Runner API it speaks.
 #[utoipa::path(get, path = "/version", tag = "general", responses((status = 200, body = Version)))]
 async fn version() -> Json<Version> {
+    let (protocol_min, protocol_max) = crate::runner_api::protocols();
     Json(Version {
         version: VERSION.to_owned(),
         git_ref: option_env!("FERRY_GIT_REF").unwrap_or("unknown").to_owned(),
-        protocol_min: constants::PROTOCOL_MIN,
-        protocol_max: constants::PROTOCOL,
+        protocol_min,
+        protocol_max,
     })
 }
 

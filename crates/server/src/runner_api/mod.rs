@@ -15,7 +15,7 @@ use crate::config::Limits;
 use crate::control_api::probes;
 use crate::{AppState, http};
 
-pub(crate) use session::SessionCache;
+pub(crate) use session::{SessionCache, protocols};
 
 #[derive(OpenApi)]
 #[openapi(info(

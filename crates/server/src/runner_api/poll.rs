@@ -154,6 +154,7 @@ async fn answer(
         restarting: false,
         reconnect_ms: reconnect_ms(state),
         server_time: state.conductor.now(),
+        strange: Vec::new(),
     })
 }
 

@@ -51,10 +51,16 @@ impl SessionCache {
     }
 }
 
+/// The protocols that this server speaks: its own, and the one before.
+pub(crate) fn protocols() -> (u32, u32) {
+    let newest = crash::protocol(constants::PROTOCOL);
+    (newest.saturating_sub(1).max(1), newest)
+}
+
 /// The protocol that the caller speaks: ours or the one before.
 pub(super) fn check_protocol(headers: &HeaderMap) -> ApiResult<()> {
     let spoken = headers.get(headers::PROTOCOL).and_then(|v| v.to_str().ok()).unwrap_or("none");
-    let (oldest, newest) = (constants::PROTOCOL_MIN, constants::PROTOCOL);
+    let (oldest, newest) = protocols();
     match spoken.parse::<u32>() {
         Ok(version) if (oldest..=newest).contains(&version) => Ok(()),
         Ok(version) => {

@@ -1,0 +1,358 @@
+//! Who may call what: every operation of both OpenAPI documents, by everyone who must not. An operation that this file does
+//! not know how to call fails the test.
+
+use std::time::Duration;
+
+use api::control::{CreateInstall, CreateOrg, CreateToken, Job};
+use api::headers;
+use model::papers::{RequestText, Signatory};
+use model::{JobState, Role};
+use reqwest::{Method, StatusCode};
+use runner::session::{Door, now, random_hex};
+use serde_json::{Value, json};
+use testkit::system::{System, script};
+
+use crate::options;
+use crate::security::{execution_dir, http};
+
+/// The answer to a request without a body that matters.
+async fn ask(
+    url: &str,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    org: Option<&str>,
+    body: &Value,
+) -> (StatusCode, Value) {
+    let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+    let mut request = http().request(method, format!("{url}{path}")).timeout(Duration::from_secs(5));
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
+    if let Some(org) = org {
+        request = request.header(headers::ORG, org);
+    }
+    if !body.is_null() {
+        request = request.json(body);
+    }
+    let answer = request.send().await.unwrap_or_else(|e| panic!("{path}: {e}"));
+    let status = answer.status();
+    // A live stream has no end; what matters is its head.
+    let live = answer.headers().get("content-type").is_some_and(|v| v == "text/event-stream");
+    if live { (status, Value::Null) } else { (status, answer.json().await.unwrap_or_default()) }
+}
+
+async fn operations(url: &str) -> Vec<(String, String, Option<String>)> {
+    let document: Value = http().get(format!("{url}/openapi.json")).send().await.unwrap().json().await.unwrap();
+    let mut found = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let role = operation["security"][0]["token"][0].as_str().map(str::to_owned);
+            found.push((method.clone(), path.clone(), role));
+        }
+    }
+    assert!(found.len() > 10, "{found:?}");
+    found
+}
+
+/// A body that would be taken if the caller were allowed.
+fn body_of(method: &str, path: &str) -> Value {
+    match (method, path) {
+        ("post", "/v1/orgs") => json!({ "name": "another" }),
+        ("post", "/v1/apps") => json!({ "name": "another" }),
+        ("post", "/v1/apps/{app_id}/installs") => json!({ "name": "another" }),
+        ("post", "/v1/installs/{install_id}/action-runs") => json!({ "steps": [{ "name": "a", "command": "true" }] }),
+        ("post", "/v1/runners/{runner_id}/jobs") => json!({ "type": "noop" }),
+        ("post", "/v1/runner-jobs/{runner_job_id}/settle") => json!({ "outcome": "failed" }),
+        ("post", "/v1/tokens") => json!({ "name": "another", "role": "read-only" }),
+        ("patch", "/v1/runners/{runner_id}/settings") => json!({ "drain_s": 1 }),
+        ("put", "/v1/archives/{digest}") => Value::Null,
+        (
+            "post",
+            "/v1/runner-jobs/{runner_job_id}/cancel"
+            | "/v1/runners/{runner_id}/drain"
+            | "/v1/runners/{runner_id}/resume"
+            | "/v1/runners/{runner_id}/revoke"
+            | "/v1/runners/{runner_id}/join-commands",
+        ) => Value::Null,
+        ("get", _) | ("delete", "/v1/tokens/{token_id}") => Value::Null,
+        other => panic!("this test does not know how to call {other:?}: teach it"),
+    }
+}
+
+/// Everything of the org of `system` that has an id.
+struct Things {
+    token: String,
+    job: Job,
+}
+
+fn fill(system: &System, things: &Things, path: &str) -> String {
+    let filled = path
+        .replace("{app_id}", system.install.app_id.as_str())
+        .replace("{install_id}", system.install.id.as_str())
+        .replace("{runner_id}", system.install.runner_id.as_str())
+        .replace("{runner_job_id}", things.job.id.as_str())
+        .replace("{log_stream_id}", things.job.log_stream_id.as_str())
+        .replace("{token_id}", &things.token)
+        .replace("{digest}", model::Digest::of(b"").as_str());
+    assert!(!filled.contains('{'), "this test does not know what to put into {path}: teach it");
+    filled
+}
+
+/// Admin tokens of the system's org that are good no more.
+async fn ended_tokens(system: &System) -> [(&'static str, String); 2] {
+    let make = |name: &str, expires_in_s| CreateToken { name: name.into(), role: Role::Admin, expires_in_s };
+    let expired = system.client.create_token(&make("expired", Some(1))).await.unwrap();
+    let revoked = system.client.create_token(&make("revoked", None)).await.unwrap();
+    system.client.revoke_token(&revoked.id).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    [("expired", expired.token.unwrap()), ("revoked", revoked.token.unwrap())]
+}
+
+#[tokio::test]
+async fn every_operation_is_closed_to_strangers_and_to_other_orgs() {
+    let system = System::start(options()).await;
+    let runner = system.start_runner("a").await;
+    let job = system.run(vec![script("run", "true")]).await;
+    let token = CreateToken { name: "some".into(), role: Role::ReadOnly, expires_in_s: None };
+    let token = system.client.create_token(&token).await.unwrap();
+    let things = Things { token: token.id.to_string(), job };
+    // Another org, with an admin token that is good for it alone.
+    let other = system.client.create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false }).await.unwrap();
+    let in_other = system.client.with_org(Some(other.id.to_string()));
+    let admin = CreateToken { name: "admin".into(), role: Role::Admin, expires_in_s: None };
+    let admin = in_other.create_token(&admin).await.unwrap().token.unwrap();
+    let (own, foreign) = (other.id.as_str(), system.org.id.as_str());
+    let ended = ended_tokens(&system).await;
+    let url = &system.control_url;
+    let mut named = 0;
+    for (method, path, role) in operations(url).await {
+        let (filled, body) = (fill(&system, &things, &path), body_of(&method, &path));
+        let what = format!("{method} {path}");
+        let Some(role) = role else {
+            // Open to all: it must say nothing of anyone.
+            assert!(
+                ["/livez", "/readyz", "/version", "/v1/general/cli-config"].contains(&path.as_str()),
+                "{what} is open"
+            );
+            continue;
+        };
+        let (status, answer) = ask(url, &method, &filled, None, Some(foreign), &body).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}, anonymous: {answer}");
+        let (status, answer) = ask(url, &method, &filled, Some("fry_wrong"), Some(foreign), &body).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}, unknown token: {answer}");
+        for (why, token) in &ended {
+            let (status, answer) = ask(url, &method, &filled, Some(token), Some(foreign), &body).await;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}, {why}: {answer}");
+        }
+        if role == "any" {
+            continue;
+        }
+        let (status, answer) = ask(url, &method, &filled, Some(&admin), Some(foreign), &body).await;
+        assert_eq!(
+            (status, &answer["code"]),
+            (StatusCode::FORBIDDEN, &json!("unknown_org")),
+            "{what}, in the foreign org"
+        );
+        let (status, answer) =
+            ask(url, &method, &filled, Some(&admin), Some("org00000000000000000000000"), &body).await;
+        assert_eq!((status, &answer["code"]), (StatusCode::FORBIDDEN, &json!("unknown_org")), "{what}, in no org");
+        if path.contains('{') && path != "/v1/archives/{digest}" {
+            named += 1;
+            let (status, answer) = ask(url, &method, &filled, Some(&admin), Some(own), &body).await;
+            assert_eq!(
+                (status, &answer["code"]),
+                (StatusCode::NOT_FOUND, &json!("not_found")),
+                "{what}, by its id: {answer}"
+            );
+        }
+        // A runner's credentials open nothing here.
+        let session = fs_err::read_to_string(runner.state_dir.join("session.key")).unwrap();
+        let join = system.join_command().await.credential;
+        for credential in [session.trim(), &join] {
+            let (status, _) = ask(url, &method, &filled, Some(credential), Some(foreign), &body).await;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}, with a runner's credential");
+        }
+    }
+    assert!(named > 15, "only {named} operations name a thing");
+    assert_eq!(system.runner().await.generation, 1);
+    // Lists of the other org are empty.
+    assert!(in_other.jobs(&Default::default(), 10).await.unwrap().is_empty());
+    assert!(in_other.installs(None).await.unwrap().is_empty());
+    assert_eq!(in_other.runners(None).await.unwrap().len(), 1, "its own build runner");
+    assert!(in_other.events(None, 100).await.unwrap().iter().all(|e| e.subject_id != things.job.id.as_str()));
+    assert_eq!(system.job(&things.job.id).await.status, JobState::Finished);
+}
+
+#[tokio::test]
+async fn no_api_token_opens_a_runner_route() {
+    let system = System::start(options()).await;
+    let runner = system.start_runner("a").await;
+    let job = system.held("script").await;
+    let execution = execution_dir(&runner).await.assignment().unwrap().execution_id;
+    for (method, path, _) in operations(&system.runner_url).await {
+        if ["/livez", "/readyz", "/version", "/v1/keys"].contains(&path.as_str()) {
+            continue;
+        }
+        let filled = path
+            .replace("{runner_id}", system.install.runner_id.as_str())
+            .replace("{execution_id}", execution.as_str())
+            .replace("{digest}", model::Digest::of(b"").as_str());
+        assert!(!filled.contains('{'), "this test does not know what to put into {path}: teach it");
+        let request = http()
+            .request(
+                Method::from_bytes(method.to_uppercase().as_bytes()).unwrap(),
+                format!("{}{filled}", system.runner_url),
+            )
+            .header(headers::PROTOCOL, 1)
+            .header(headers::ORG, system.org.id.as_str())
+            .bearer_auth(system.token())
+            .json(
+                &json!({ "credential": system.token(), "public_key": "", "proof": "", "version": "", "hostname": "" }),
+            );
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
+    }
+    // And what belongs to the Control API is not there at all.
+    for path in ["/v1/orgs", "/v1/runner-jobs", "/v1/tokens"] {
+        let (status, _) = ask(&system.runner_url, "get", path, Some(system.token()), None, &Value::Null).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+    }
+    system.open("script");
+    assert_eq!(system.until_over(&job.id).await.status, JobState::Finished);
+}
+
+#[tokio::test]
+async fn roles_bound_what_a_token_may_do() {
+    let system = System::start(options()).await;
+    let job = system.script("true").await;
+    let mut tokens = std::collections::BTreeMap::new();
+    for role in [Role::ReadOnly, Role::Operator, Role::Admin] {
+        let token = CreateToken { name: role.as_str().into(), role, expires_in_s: None };
+        tokens.insert(role.as_str(), system.client.create_token(&token).await.unwrap().token.unwrap());
+    }
+    let things = Things { token: "tok00000000000000000000000".into(), job };
+    let rank = |role: &str| ["read-only", "operator", "admin"].iter().position(|r| *r == role);
+    for (method, path, role) in operations(&system.control_url).await {
+        let Some(needed) = role.as_deref().and_then(rank) else { continue };
+        let (filled, body) = (fill(&system, &things, &path), body_of(&method, &path));
+        for (name, token) in &tokens {
+            if rank(name).unwrap() >= needed {
+                continue;
+            }
+            let org = Some(system.org.id.as_str());
+            let (status, answer) = ask(&system.control_url, &method, &filled, Some(token), org, &body).await;
+            assert_eq!(
+                (status, &answer["code"]),
+                (StatusCode::FORBIDDEN, &json!("forbidden")),
+                "{method} {path} as {name}"
+            );
+        }
+        if method != "get" {
+            assert!(needed > 0, "{method} {path} changes something, and read-only may do it");
+        }
+    }
+    // A token of one org makes no orgs beside it.
+    let (status, _) =
+        ask(&system.control_url, "post", "/v1/orgs", Some(&tokens["read-only"]), None, &json!({ "name": "mine" }))
+            .await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert_eq!(system.job(&things.job.id).await.status, JobState::Queued, "nothing was done");
+    system.client.cancel_job(&things.job.id).await.unwrap();
+}
+
+/// A session as a runner has it.
+struct Session {
+    runner: String,
+    generation: u64,
+    key: Signatory,
+}
+
+async fn joined(system: &System, runner: &str, seed: u8) -> Session {
+    let join = system.client.create_join_command(runner).await.unwrap();
+    let key = Signatory::from_seed(&[seed; 32]);
+    let door = Door { http: &http(), url: &system.runner_url };
+    let answer = door.join(&join.credential, &key, "test").await.unwrap();
+    Session { runner: answer.runner_id.to_string(), generation: answer.generation, key }
+}
+
+async fn ask_signed(system: &System, session: &Session, method: &str, path: &str, token: &str) -> (StatusCode, Value) {
+    let (method, time, nonce) = (method.to_uppercase(), now().to_string(), random_hex::<16>());
+    let nothing = json!({ "nonce": nonce, "process": 1, "seq": 1, "free": {}, "held": [], "settings_version": 1,
+        "report": { "version": "", "hostname": "", "disk_free_bytes": 0, "disk_floor_bytes": 0, "busy": {}, "slots": {} },
+        "no_wait": true, "executions": [], "epoch": 1, "steps": [],
+        "result": { "outcome": "finished", "steps": [], "outputs": {}, "log_chunks": 0, "started_at": time, "finished_at": time } });
+    let body = if method == "GET" || path.ends_with("/logs") { Vec::new() } else { nothing.to_string().into_bytes() };
+    let text = RequestText {
+        method: &method,
+        path_and_query: path,
+        runner: &session.runner,
+        generation: session.generation,
+        time: &time,
+        nonce: &nonce,
+        body: &body,
+    };
+    let request = http()
+        .request(method.parse().unwrap(), format!("{}{path}", system.runner_url))
+        .header(headers::PROTOCOL, 1)
+        .header(headers::RUNNER, &session.runner)
+        .header(headers::GENERATION, session.generation)
+        .header(headers::TIME, &time)
+        .header(headers::NONCE, &nonce)
+        .header(headers::SIGNATURE, session.key.request(&text.text()))
+        .header(headers::EXECUTION_TOKEN, token)
+        .header("content-type", "application/json")
+        .body(body);
+    let answer = request.send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn every_runner_operation_is_closed_to_other_runners_and_to_sessions_that_are_over() {
+    let system = System::start(options()).await;
+    let runner = system.start_runner("a").await;
+    let job = system.held("script").await;
+    let assignment = execution_dir(&runner).await.assignment().unwrap();
+    let install =
+        |name: &str| CreateInstall { name: name.into(), aws_account: None, azure_account: None, gcp_account: None };
+    let app = system.install.app_id.as_str();
+    let second = system.client.create_install(app, &install("second")).await.unwrap().runner_id;
+    let third = system.client.create_install(app, &install("third")).await.unwrap().runner_id;
+    let fenced = joined(&system, second.as_str(), 1).await;
+    let other = joined(&system, second.as_str(), 2).await;
+    let revoked = joined(&system, third.as_str(), 3).await;
+    system.client.revoke_runner(third.as_str()).await.unwrap();
+    let posing =
+        Session { runner: system.install.runner_id.to_string(), generation: 1, key: Signatory::from_seed(&[4; 32]) };
+    let mut asked = 0;
+    for (method, path, _) in operations(&system.runner_url).await {
+        if ["/livez", "/readyz", "/version", "/v1/keys", "/v1/join"].contains(&path.as_str()) {
+            continue;
+        }
+        let about = |runner: &str| {
+            let filled = path
+                .replace("{runner_id}", runner)
+                .replace("{execution_id}", assignment.execution_id.as_str())
+                .replace("{digest}", model::Digest::of(b"").as_str());
+            assert!(!filled.contains('{'), "this test does not know what to put into {path}: teach it");
+            filled
+        };
+        let (first, token) = (system.install.runner_id.as_str(), assignment.execution_token.as_str());
+        // Another runner of the org, which even knows the execution's token.
+        let (status, answer) = ask_signed(&system, &other, &method, &about(first), token).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}, another runner: {answer}");
+        let (status, answer) = ask_signed(&system, &posing, &method, &about(first), token).await;
+        assert_eq!((status, &answer["code"]), (StatusCode::UNAUTHORIZED, &json!("bad_signature")), "{method} {path}");
+        // Sessions that are over may say goodbye, and nothing else.
+        for (why, session) in [("fenced", &fenced), ("revoked", &revoked)] {
+            let (status, answer) = ask_signed(&system, session, &method, &about(&session.runner), token).await;
+            let closed = [StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::UNAUTHORIZED].contains(&status);
+            assert!(closed || path.ends_with("/leave"), "{method} {path}, {why}: {status} {answer}");
+        }
+        asked += 1;
+    }
+    assert!(asked >= 8, "only {asked} operations");
+    system.open("script");
+    assert_eq!(system.until_over(&job.id).await.status, JobState::Finished);
+    system.assert_whole(&system.job(&job.id).await, "script").await;
+}
