@@ -290,7 +290,8 @@ impl Simulated {
         key.copy_from_slice(&seed.as_bytes()[..32]);
         let key = Signatory::from_seed(&key);
         let joined = Door { http, url }.join(&command.credential, &key, "load").await?;
-        let client = SessionClient::new(http.clone(), url, joined.runner_id, joined.generation, key);
+        let client = SessionClient::new(http.clone(), url, joined.runner_id, joined.generation, key)
+            .with_hold(joined.timing.hold_s);
         let jitter = u64::from_str_radix(&seed[..16], 16)?;
         Ok(Self::new(client, joined.timing, joined.settings, jitter, ledger))
     }

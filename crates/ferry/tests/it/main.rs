@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod actions;
+mod bad_networks;
+mod clocks;
 mod control;
 mod crash_matrix;
 mod crashes;
 mod dev;
+mod disk_full;
 mod load_kills;
 mod net;
 mod security;

@@ -533,7 +533,9 @@ impl Core {
         if !self.executions.is_empty() || self.leaving != Leaving::No {
             return constants::RECONNECT_BUSY_MS.min(200 << self.failures.min(8));
         }
-        (self.reconnect_ms << self.failures.saturating_sub(1).min(8)).min(constants::RECONNECT_IDLE_MS)
+        // Half a hold at most, unless there are so many: who comes back late keeps jobs waiting.
+        let most_ms = self.reconnect_ms.max(self.timing.hold_s * 500).min(constants::RECONNECT_IDLE_MS);
+        (self.reconnect_ms << self.failures.saturating_sub(1).min(8)).min(most_ms)
     }
 
     fn ended(&mut self, id: &ExecutionId, has_result: bool, now_ms: u64) {
