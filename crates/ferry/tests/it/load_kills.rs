@@ -17,12 +17,14 @@ use crate::{options, seconds};
 
 const SIMULATED_PER_S: u32 = 200;
 const REAL_PER_S: u32 = 5;
-/// A build for debugging on a machine that does other things besides reaches less; this much is still a load.
-const LEAST_PER_S: usize = if cfg!(debug_assertions) { 4 } else { 100 };
+/// A build for debugging on a busy machine reaches less: fewer jobs are under way, so that what is measured is the recovery
+/// and not how long they stand in line.
+const UNDER_WAY: usize = if cfg!(debug_assertions) { 24 } else { 200 };
+const LEAST_PER_S: usize = if cfg!(debug_assertions) { 2 } else { 100 };
 const RUNNERS: usize = 16;
-/// What is promised; a machine that does other work besides may need longer once in a while, never much.
-const RECOVERY: Duration = Duration::from_secs(2);
-const RECOVERY_MOST: Duration = Duration::from_secs(6);
+/// Two seconds are promised. A build for debugging on a busy machine stands in line for as long; it may take twice that.
+const RECOVERY: Duration = Duration::from_secs(if cfg!(debug_assertions) { 4 } else { 2 });
+const RECOVERY_MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 4 });
 
 fn duration() -> Duration {
     let text = std::env::var("FERRY_SOAK_S").ok();
@@ -86,7 +88,7 @@ async fn under_load(
     let (began, gauge) = (Instant::now(), load.gauge());
     let until = began + duration();
     let ((), scripts, mut recovered) = tokio::join!(
-        load.offer(SIMULATED_PER_S, until),
+        load.offer(SIMULATED_PER_S, UNDER_WAY, until),
         offer_scripts(&client, &install, &witness, until),
         kills(&mut system, gauge, until)
     );
