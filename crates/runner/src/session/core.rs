@@ -848,7 +848,7 @@ mod tests {
         let mut idle = core();
         for n in 0..12u64 {
             idle.handle(Event::PollFailed { seq: idle.polls, fenced: false }, n);
-            assert!(idle.next_due_ms().expect("due") - n <= 30_000);
+            assert!(idle.next_due_ms().expect("due") - n <= 12_500, "half a hold");
         }
         let mut busy = core();
         running(&mut busy, 1);
