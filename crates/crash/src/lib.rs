@@ -5,6 +5,8 @@
 //! `name:n`, for the n-th time that this process comes by), the file is renamed to `….hit`, holding the process's id, and
 //! the process stops itself with SIGSTOP. So a file stops one process once. The test then kills whom it wants with SIGKILL,
 //! removes `….hit`, and lets the rest go on. What stands still can't flush, answer or clean up: it dies exactly there.
+//!
+//! With the same feature the runner's clock can be wrong: `FERRY_SKEW_FILE` holds the seconds to add.
 
 /// Which process comes by a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,17 +136,34 @@ macro_rules! crash_point {
 }
 
 #[cfg(feature = "crash-points")]
-pub use armed::reach;
+pub use armed::{reach, wall_clock};
+
+/// The time of day, as this machine has it.
+#[cfg(not(feature = "crash-points"))]
+pub fn wall_clock() -> std::time::SystemTime {
+    std::time::SystemTime::now()
+}
 
 #[cfg(feature = "crash-points")]
 mod armed {
     use std::collections::BTreeMap;
     use std::path::PathBuf;
     use std::sync::{LazyLock, Mutex, PoisonError};
+    use std::time::{Duration, SystemTime};
 
     static FILE: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os("FERRY_CRASH_FILE").map(PathBuf::from));
     /// How often this process has come by the point that the file names.
     static SEEN: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
+
+    /// The time of day, as far off as a file says.
+    pub fn wall_clock() -> SystemTime {
+        static SKEW: LazyLock<Option<PathBuf>> =
+            LazyLock::new(|| std::env::var_os("FERRY_SKEW_FILE").map(PathBuf::from));
+        let skew_s =
+            SKEW.as_ref().and_then(|file| fs_err::read_to_string(file).ok()?.trim().parse().ok()).unwrap_or(0i64);
+        let (now, by) = (SystemTime::now(), Duration::from_secs(skew_s.unsigned_abs()));
+        if skew_s < 0 { now - by } else { now + by }
+    }
 
     /// Stops this process if the file says so.
     pub fn reach(name: &'static str) {

@@ -14,7 +14,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -85,6 +85,7 @@ impl ExecutionDir {
         unfinished.write_json("assignment.json", assignment)?;
         unfinished.write_json("context.json", context)?;
         unfinished.write_file("spec.json", spec)?;
+        unfinished.touch_renewed(0)?;
         fs::rename(&unfinished.path, &path)?;
         Ok(Self { path })
     }
@@ -159,25 +160,27 @@ impl ExecutionDir {
 
     /// Asks the executor to stop. The first reason stands; the signal only saves it a look at the file.
     pub fn request_cancel(&self, reason: &str) -> io::Result<()> {
-        if self.cancel_reason().is_none() {
-            self.write_file("cancel", reason.as_bytes())?;
-        }
+        // The signal goes out even where the disk is too full for the reason.
+        let noted = if self.cancel_reason().is_none() { self.write_file("cancel", reason.as_bytes()) } else { Ok(()) };
         if self.executor_alive()
             && let Some(pid) = self.executor_pid()
         {
             // It may end between the look and the signal.
             let _ = rustix::process::kill_process(pid, Signal::TERM);
         }
-        Ok(())
+        noted
     }
 
     pub fn renewed(&self) -> Vec<u8> {
         fs::read(self.path.join("renewed")).unwrap_or_default()
     }
 
-    /// Tells the executor that the lease was renewed; `n` differs from the one before.
+    /// Tells the executor that the lease was renewed; `n` differs from the one before. Written over that one, which needs no
+    /// room: a full disk must not look like silence.
     pub fn touch_renewed(&self, n: u64) -> io::Result<()> {
-        self.write_file("renewed", n.to_string().as_bytes())
+        let path = self.path.join("renewed");
+        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        file.write_all_at(format!("{n:020}").as_bytes(), 0)
     }
 
     /// Takes the executor's lock. Fails when an executor lives here, and when one ever did: an execution is carried

@@ -3,7 +3,7 @@
 //! A report holds no secret: it says which file has a problem, never what is in it.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fs_err as fs;
 use model::Timestamp;
@@ -254,7 +254,7 @@ async fn check_http(options: &Options, url: &reqwest::Url, report: &mut Report) 
         }
     };
     let base = options.runner_url.trim_end_matches('/');
-    let asked_at = SystemTime::now();
+    let asked_at = crash::wall_clock();
     let answer = match client.get(format!("{base}/livez")).timeout(HOP_TIMEOUT).send().await {
         Ok(answer) => answer,
         Err(e) if secure && is_tls(&e) => {

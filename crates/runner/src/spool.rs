@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fs_err as fs;
 use model::constants::{BATCH_BYTES, CHUNK_BYTES};
@@ -123,7 +123,7 @@ impl SpoolWriter {
             Body::Data(data) => data.len() as u64,
             Body::Gap(missing) => *missing,
         };
-        let wall_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        let wall_ns = crash::wall_clock().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
         let offset = self.pipes.entry(pipe).or_default().offset;
         let chunk = Chunk { seq: self.seq, time_ns: wall_ns.max(self.time_ns), pipe, step, offset, body };
         let mut frame = Vec::with_capacity(64 + length.min(CHUNK_BYTES as u64) as usize);

@@ -121,6 +121,8 @@ pub struct Limits {
     pub large_body_bytes: usize,
     pub archive_bytes: usize,
     pub log_body_bytes: usize,
+    /// How long a connection may bring no request, or half of its head. Longer than clients and load balancers keep one.
+    pub idle_s: u64,
 }
 
 impl Default for ServerConfig {
@@ -149,6 +151,7 @@ impl Default for ServerConfig {
                 large_body_bytes: 20 << 20,
                 archive_bytes: c::ARCHIVE_BYTES as usize,
                 log_body_bytes: 4 << 20,
+                idle_s: 120,
             },
             timing: Timing::default(),
         }

@@ -68,6 +68,10 @@ impl From<StoreError> for ApiError {
             StoreError::CredentialRefused => Self::new(C::CredentialRefused, message)
                 .hint("make a new join command with `ferry runners join-command`"),
             StoreError::LogOutOfOrder { .. } => Self::new(C::LogOutOfOrder, message),
+            StoreError::Full => {
+                let text = "the control plane's disk is full; it takes nothing until there is room";
+                Self { internal: Some(message), ..Self::new(C::Unavailable, text) }
+            }
             StoreError::NewerSchema { .. }
             | StoreError::Sealed(_)
             | StoreError::Config(_)

@@ -12,6 +12,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::serve::{Listener, ListenerExt as _};
 use http::{HeaderValue, StatusCode};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
@@ -48,25 +52,41 @@ pub(crate) async fn serve(
     listener: TcpListener,
     app: Router,
     tls: Option<Arc<rustls::ServerConfig>>,
+    idle: Duration,
     stop: CancellationToken,
 ) {
     let app = app.layer(axum::middleware::from_fn(around));
-    let shutdown = stop.clone();
-    let outcome = match tls {
+    match tls {
         None => {
             let listener = listener.tap_io(|stream| {
                 let _ = stream.set_nodelay(true);
             });
-            axum::serve(listener, app).with_graceful_shutdown(shutdown.cancelled_owned()).await
+            serve_on(listener, app, idle, stop).await;
         }
-        Some(config) => {
-            let listener = TlsListener::start(listener, config, stop);
-            axum::serve(listener, app).with_graceful_shutdown(shutdown.cancelled_owned()).await
-        }
-    };
-    if let Err(error) = outcome {
-        tracing::error!(%error, "a listener ended");
+        Some(config) => serve_on(TlsListener::start(listener, config, stop.clone()), app, idle, stop).await,
     }
+}
+
+/// `axum::serve`, and a bound on connections that bring nothing: their other end may have gone without a word.
+async fn serve_on(mut listener: impl Listener, app: Router, idle: Duration, stop: CancellationToken) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(idle);
+    let connections = GracefulShutdown::new();
+    loop {
+        let stream = tokio::select! {
+            (stream, _) = listener.accept() => stream,
+            () = stop.cancelled() => break,
+        };
+        let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.clone()));
+        let connection = connections.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection broke");
+            }
+        });
+    }
+    drop(listener);
+    connections.shutdown().await;
 }
 
 /// Handshakes run beside the accept loop, so that a slow client holds up nobody.

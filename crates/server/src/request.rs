@@ -1,5 +1,7 @@
 //! Extractors with our own errors: JSON bodies, query strings, paging, and creates with an idempotency key.
 
+use std::time::Duration;
+
 use api::{ErrorCode, headers};
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
@@ -12,9 +14,15 @@ use store::Idempotency;
 
 use crate::error::ApiError;
 
+/// How long a body may take to arrive; the largest ones are archives.
+const BODY: Duration = Duration::from_secs(600);
+
 /// The body as it came.
 pub(crate) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
-    Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
+    let read = tokio::time::timeout(BODY, Bytes::from_request(request, state)).await;
+    let late =
+        |_| ApiError::new(ErrorCode::Unavailable, format!("the body did not arrive within {} s", BODY.as_secs()));
+    read.map_err(late)?.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(ErrorCode::TooLarge, "the body is larger than this route takes"),
         _ => ApiError::invalid(rejection.body_text()),
     })

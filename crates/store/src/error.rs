@@ -30,6 +30,8 @@ pub enum StoreError {
     Sealed(String),
     #[error("{0}")]
     Config(String),
+    #[error("the disk of the database is full")]
+    Full,
     /// A fault of the database; `transient` ones may pass.
     #[error("the database failed: {message}")]
     Db { message: String, transient: bool },
@@ -39,7 +41,7 @@ pub enum StoreError {
 
 impl StoreError {
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Db { transient: true, .. } | Self::Blob(_))
+        matches!(self, Self::Full | Self::Db { transient: true, .. } | Self::Blob(_))
     }
 
     pub(crate) fn db(message: impl std::fmt::Display) -> Self {
@@ -55,16 +57,19 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as C;
         let code = error.sqlite_error_code();
-        let transient = matches!(
-            code,
-            Some(C::DatabaseBusy | C::DatabaseLocked | C::DiskFull | C::SystemIoFailure | C::OutOfMemory)
-        );
+        if code == Some(C::DiskFull) {
+            return Self::Full;
+        }
+        let transient = matches!(code, Some(C::DatabaseBusy | C::DatabaseLocked | C::SystemIoFailure | C::OutOfMemory));
         Self::Db { message: error.to_string(), transient }
     }
 }
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
+        if error.code() == Some(&tokio_postgres::error::SqlState::DISK_FULL) {
+            return Self::Full;
+        }
         // Class 08, 53, 57: connection, resources, operator. No code at all: the connection itself broke.
         let transient = error.code().is_none_or(|c| {
             ["08", "53", "57"].iter().any(|class| c.code().starts_with(class)) || is_serialization(c.code())

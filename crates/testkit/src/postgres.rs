@@ -1,6 +1,7 @@
 //! One PostgreSQL for the whole test process, started when it is first wanted; a fresh database for every test.
 //!
-//! It ends with the process, however that ends: a watchdog waits for the pipe that only this process holds open.
+//! It ends with the process, however that ends: a watchdog waits for the pipe that only this process holds open. A test that
+//! restarts its database has one of its own.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,6 +18,8 @@ const CONNECTIONS: u32 = 500;
 
 struct Server {
     port: u16,
+    dir: PathBuf,
+    as_user: Option<Vec<String>>,
     /// Closed by the kernel when this process ends: then the watchdog stops the server and removes its directory.
     _alive: ChildStdin,
     _watchdog: Child,
@@ -25,10 +28,42 @@ struct Server {
 /// Makes a fresh, empty database and returns its URL.
 pub fn database() -> String {
     static SERVER: OnceLock<Server> = OnceLock::new();
+    // Nothing of it must outlive the tests.
+    make_database(SERVER.get_or_init(|| start_some("off")))
+}
+
+/// A PostgreSQL of a test's own, with one database; it keeps what it has acknowledged when it is restarted.
+pub struct OwnPostgres {
+    server: Server,
+    pub url: String,
+}
+
+impl OwnPostgres {
+    pub fn start() -> Self {
+        let server = start_some("on");
+        let url = make_database(&server);
+        Self { server, url }
+    }
+
+    /// Ends it without any goodbye, and starts it again; returns when it takes connections.
+    pub fn restart(&self) {
+        let pg_ctl = find("pg_ctl").unwrap_or_else(|e| panic!("{e:#}"));
+        let Server { dir, as_user, .. } = &self.server;
+        let mut command = command_as(as_user.as_deref(), &pg_ctl, dir);
+        command.args(["restart", "-w", "-m", "immediate", "-D"]).arg(dir.join("data")).arg("-l").arg(dir.join("log"));
+        let status = command.stdout(Stdio::null()).status().expect("pg_ctl runs");
+        assert!(status.success(), "pg_ctl: {status}");
+    }
+}
+
+/// Someone else may take the port that was free a moment ago: hence the second try.
+fn start_some(synchronous_commit: &str) -> Server {
+    let first = start(synchronous_commit);
+    first.or_else(|_| start(synchronous_commit)).unwrap_or_else(|e| panic!("PostgreSQL does not start: {e:#}"))
+}
+
+fn make_database(server: &Server) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Someone else may take the port that was free a moment ago: hence the second try.
-    let server = SERVER
-        .get_or_init(|| start().or_else(|_| start()).unwrap_or_else(|e| panic!("PostgreSQL does not start: {e:#}")));
     let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let (port, database) = (server.port, name.clone());
     // A thread of its own: callers may be inside a runtime or not.
@@ -56,24 +91,13 @@ fn create(port: u16, database: &str) -> Result<()> {
 }
 
 /// Starts `postgres` under a shell that outlives neither it nor us.
-fn start() -> Result<Server> {
+fn start(synchronous_commit: &str) -> Result<Server> {
     let initdb = find("initdb")?;
     let postgres = find("postgres")?;
     let dir = tempfile::Builder::new().prefix("ferry-pg-").tempdir()?.keep();
     let as_user = unprivileged(&dir)?;
     let data = dir.join("data");
-    let run = |program: &Path| {
-        let mut command = match &as_user {
-            Some(words) => {
-                let mut command = Command::new(&words[0]);
-                command.args(&words[1..]).arg(program);
-                command
-            }
-            None => Command::new(program),
-        };
-        command.current_dir(&dir);
-        command
-    };
+    let run = |program: &Path| command_as(as_user.as_deref(), program, &dir);
     let made = run(&initdb)
         .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync", "-D"])
         .arg(&data)
@@ -87,10 +111,10 @@ fn start() -> Result<Server> {
         dir=$1; port=$2; shift 2
         trap '' INT TERM HUP
         "$@" </dev/null >"$dir/log" 2>&1 &
-        server=$!
         cat >/dev/null
+        server=$(head -n 1 "$dir/data/postmaster.pid")
         kill -QUIT "$server" 2>/dev/null
-        wait "$server" 2>/dev/null
+        while kill -0 "$server" 2>/dev/null; do wait; sleep 0.1; done
         rm -rf "$dir"
     "#;
     let mut command = run(Path::new("/bin/sh"));
@@ -101,7 +125,7 @@ fn start() -> Result<Server> {
         ("listen_addresses", "127.0.0.1"),
         ("unix_socket_directories", ""),
         ("fsync", durable),
-        ("synchronous_commit", durable),
+        ("synchronous_commit", if durable == "on" { durable } else { synchronous_commit }),
         ("full_page_writes", durable),
         ("autovacuum", "off"),
         ("shared_buffers", "64MB"),
@@ -114,7 +138,21 @@ fn start() -> Result<Server> {
     let mut watchdog = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let alive = watchdog.stdin.take().context("the watchdog has a pipe")?;
     wait_ready(port, &dir.join("log"))?;
-    Ok(Server { port, _alive: alive, _watchdog: watchdog })
+    Ok(Server { port, dir, as_user, _alive: alive, _watchdog: watchdog })
+}
+
+/// A command in the directory of the server, as the user that owns it.
+fn command_as(user: Option<&[String]>, program: &Path, dir: &Path) -> Command {
+    let mut command = match user {
+        Some(words) => {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    command.current_dir(dir);
+    command
 }
 
 /// Waits until the server says in its log that it takes connections.

@@ -4,6 +4,7 @@
 //! how a test finds what it left running, and it fails for it. The directory is kept when a test fails.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -44,6 +45,8 @@ pub struct Options {
     /// The binary `ferry`; `ferry-runner` lies beside it.
     pub ferry: PathBuf,
     pub backend: Backend,
+    /// Where the database is, when it is not one of the PostgreSQL that all tests share.
+    pub database_url: Option<String>,
     /// Settings of the server, as its variables have them.
     pub server: BTreeMap<String, String>,
     /// The certificate that clients trust besides those of the system.
@@ -63,6 +66,7 @@ impl Options {
         Self {
             ferry: ferry.into(),
             backend: Backend::Sqlite,
+            database_url: None,
             server: server.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
             ca_file: None,
         }
@@ -189,6 +193,14 @@ impl Runner {
     }
 }
 
+/// A server, or where one was: it is started again at the same ports.
+struct Server {
+    process: Option<Process>,
+    data: String,
+    control_url: String,
+    runner_url: String,
+}
+
 /// A control plane with one org, app and install, ready for runners.
 pub struct System {
     dir: Option<tempfile::TempDir>,
@@ -196,7 +208,8 @@ pub struct System {
     options: Options,
     database_url: Option<String>,
     ours: Arc<Mutex<BTreeSet<u32>>>,
-    server: Option<Process>,
+    /// The first, and its replicas, where a test has started some.
+    servers: Vec<Server>,
     pub control_url: String,
     pub runner_url: String,
     /// In the org of the install, as its admin.
@@ -223,11 +236,18 @@ impl System {
             fs_err::create_dir(root.join(folder)).expect("a directory");
         }
         fs_err::write(root.join("token"), TOKEN).expect("a file");
-        let database_url = (options.backend == Backend::Postgres).then(crate::database);
-        let mut server = Process::spawn(&mut server_command(&root, &options, database_url.as_deref(), None), &ours);
-        let (control_url, runner_url) = addresses(&root, &mut server).await;
-        let client_options = ClientOptions { ca_file: options.ca_file.clone(), ..ClientOptions::default() };
-        let client = Client::new(&control_url, Some(TOKEN.into()), None, &client_options).expect("a client");
+        let shared = || (options.backend == Backend::Postgres).then(crate::database);
+        let database_url = options.database_url.clone().or_else(shared);
+        let mut process = server_command(&root, "data", &options, database_url.as_deref(), (0, 0));
+        let mut process = Process::spawn(&mut process, &ours);
+        let (control_url, runner_url) = addresses(&root.join("data"), &mut process).await;
+        let server = Server {
+            process: Some(process),
+            data: "data".into(),
+            control_url: control_url.clone(),
+            runner_url: runner_url.clone(),
+        };
+        let client = client(&control_url, &options);
         let org = client.create_org(&CreateOrg { name: "acme".into(), use_sandbox_mode: false }).await.expect("an org");
         let client = client.with_org(Some(org.id.to_string()));
         let install = make_install(&client).await;
@@ -237,7 +257,7 @@ impl System {
             options,
             database_url,
             ours,
-            server: Some(server),
+            servers: vec![server],
             control_url,
             runner_url,
             client,
@@ -258,7 +278,7 @@ impl System {
     // --- the server ---
 
     pub fn server(&self) -> &Process {
-        self.server.as_ref().expect("the server runs")
+        self.servers[0].process.as_ref().expect("the server runs")
     }
 
     /// A setting of the next server.
@@ -267,21 +287,57 @@ impl System {
     }
 
     pub fn kill_server(&mut self) {
-        self.server = None;
+        self.kill_replica(0);
     }
 
     /// Starts the server again, where it was.
     pub async fn start_server(&mut self) {
-        let ports = Some((port(&self.control_url), port(&self.runner_url)));
-        let mut command = server_command(&self.root, &self.options, self.database_url.as_deref(), ports);
-        let mut server = Process::spawn(&mut command, &self.ours);
-        addresses(&self.root, &mut server).await;
-        self.server = Some(server);
+        self.start_replica(0).await;
+    }
+
+    /// One more server on the same database and blobs.
+    pub async fn add_replica(&mut self) {
+        let data = format!("data{}", self.servers.len());
+        fs_err::create_dir(self.root.join(&data)).expect("a directory");
+        let free = || "http://127.0.0.1:0".to_owned();
+        self.servers.push(Server { process: None, data, control_url: free(), runner_url: free() });
+        self.start_replica(self.servers.len() - 1).await;
+    }
+
+    pub fn kill_replica(&mut self, n: usize) {
+        self.servers[n].process = None;
+    }
+
+    pub async fn start_replica(&mut self, n: usize) {
+        let server = &mut self.servers[n];
+        let ports = (port(&server.control_url), port(&server.runner_url));
+        let mut command = server_command(&self.root, &server.data, &self.options, self.database_url.as_deref(), ports);
+        let mut process = Process::spawn(&mut command, &self.ours);
+        (server.control_url, server.runner_url) = addresses(&self.root.join(&server.data), &mut process).await;
+        server.process = Some(process);
+    }
+
+    /// Where the servers listen: Control APIs, and Runner APIs.
+    pub fn listeners(&self) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
+        let address = |url: &str| SocketAddr::from(([127, 0, 0, 1], port(url)));
+        self.servers.iter().map(|s| (address(&s.control_url), address(&s.runner_url))).unzip()
+    }
+
+    /// Clients and runners go another way from now on.
+    pub fn go_through(&mut self, control: Option<SocketAddr>, runner: Option<SocketAddr>) {
+        let through = |url: &str, to: SocketAddr| format!("{}://{to}", url.split(':').next().unwrap_or_default());
+        if let Some(to) = control {
+            self.control_url = through(&self.control_url, to);
+            self.client = client(&self.control_url, &self.options).with_org(Some(self.org.id.to_string()));
+        }
+        if let Some(to) = runner {
+            self.runner_url = through(&self.runner_url, to);
+        }
     }
 
     /// Asks the server to end; says how it did, and how long it took.
     pub async fn stop_server(&mut self) -> (ExitStatus, Duration) {
-        let mut server = self.server.take().expect("the server runs");
+        let mut server = self.servers[0].process.take().expect("the server runs");
         let started = Instant::now();
         server.signal(Signal::TERM);
         (server.ended(SOON).await, started.elapsed())
@@ -535,7 +591,7 @@ impl System {
 
 impl Drop for System {
     fn drop(&mut self) {
-        self.server = None;
+        self.servers.clear();
         let ours = std::mem::take(&mut *self.ours.lock().unwrap_or_else(PoisonError::into_inner));
         ours.iter().for_each(|pid| send(*pid as i32, Signal::KILL));
         let failed = std::thread::panicking();
@@ -644,10 +700,16 @@ fn clean(command: &mut Command, root: &Path) {
     command.env("HOME", root.join("home")).env("XDG_CONFIG_HOME", root.join("home"));
 }
 
-fn server_command(root: &Path, options: &Options, database: Option<&str>, ports: Option<(u16, u16)>) -> Command {
+fn client(url: &str, options: &Options) -> Client {
+    let client_options = ClientOptions { ca_file: options.ca_file.clone(), ..ClientOptions::default() };
+    Client::new(url, Some(TOKEN.into()), None, &client_options).expect("a client")
+}
+
+/// A server with a data directory of its own; the first one's holds what replicas share.
+fn server_command(root: &Path, data: &str, options: &Options, database: Option<&str>, ports: (u16, u16)) -> Command {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(root.join("server.log")).expect("a log");
-    let _ = fs_err::remove_file(root.join("data/server.json"));
-    let (control, runner) = ports.unwrap_or_default();
+    let _ = fs_err::remove_file(root.join(data).join("server.json"));
+    let (control, runner) = ports;
     let mut command = Command::new(&options.ferry);
     clean(&mut command, root);
     command
@@ -655,7 +717,9 @@ fn server_command(root: &Path, options: &Options, database: Option<&str>, ports:
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a handle"))
         .stderr(log)
-        .env("FERRY_DATA_DIR", root.join("data"))
+        .env("FERRY_DATA_DIR", root.join(data))
+        .env("FERRY_BLOBS__URL", root.join("data/blobs"))
+        .env("FERRY_SECRETS__MASTER_KEY_FILE", root.join("data/master.key"))
         .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{control}"))
         .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner}"))
         .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", root.join("token"))
@@ -666,11 +730,11 @@ fn server_command(root: &Path, options: &Options, database: Option<&str>, ports:
     command
 }
 
-async fn addresses(root: &Path, server: &mut Process) -> (String, String) {
+async fn addresses(data: &Path, server: &mut Process) -> (String, String) {
     until("the server listens", SOON, async || {
-        let log = || fs_err::read_to_string(root.join("server.log")).unwrap_or_default();
+        let log = || fs_err::read_to_string(data.with_file_name("server.log")).unwrap_or_default();
         assert!(server.is_alive(), "the server ended:\n{}", log());
-        let text = fs_err::read(root.join("data/server.json")).map_err(|e| e.to_string())?;
+        let text = fs_err::read(data.join("server.json")).map_err(|e| e.to_string())?;
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
         let url = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| value.to_string());
         Ok((url("control_url")?, url("runner_url")?))

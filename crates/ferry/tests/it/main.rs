@@ -3,11 +3,15 @@
 
 mod actions;
 mod authorization;
+mod bad_networks;
+mod clocks;
 mod control;
 mod crash_matrix;
 mod crashes;
 mod dev;
+mod disk_full;
 mod hostile;
+mod load_kills;
 mod net;
 mod security;
 mod versions;

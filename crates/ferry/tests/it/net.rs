@@ -7,7 +7,7 @@ use testkit::system::{Options, System, run, script, shown};
 use crate::options;
 
 /// A server with a certificate of its own CA, and a client that knows it.
-fn with_tls(dir: &std::path::Path, name: &str) -> Options {
+pub(crate) fn with_tls(dir: &std::path::Path, name: &str) -> Options {
     let mut authority = rcgen::CertificateParams::new(vec![]).unwrap();
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let authority_key = rcgen::KeyPair::generate().unwrap();

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crash::crash_point;
 use futures::FutureExt as _;
@@ -289,5 +289,5 @@ fn parse_spec(bytes: &[u8]) -> Result<JobSpec, (&'static str, String)> {
 }
 
 fn now() -> Timestamp {
-    Timestamp::from_system(SystemTime::now())
+    Timestamp::from_system(crash::wall_clock())
 }

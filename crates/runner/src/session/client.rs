@@ -1,6 +1,6 @@
 //! The runner's side of the Runner API: every request is signed, and every request has a bound.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use api::runner::{
     Assignment, Held, JoinAnswer, JoinRequest, KeysAnswer, LogAnswer, PollAnswer, PollRequest, ProgressRequest,
@@ -53,7 +53,7 @@ impl CallError {
 }
 
 pub fn now() -> Timestamp {
-    Timestamp::from_system(SystemTime::now())
+    Timestamp::from_system(crash::wall_clock())
 }
 
 pub fn random_hex<const N: usize>() -> String {
@@ -62,11 +62,12 @@ pub fn random_hex<const N: usize>() -> String {
     hex::encode(bytes)
 }
 
-/// Bounds: an ordinary request, and one that carries much.
+/// Bounds of requests that no session makes, and of those that fetch what may be large.
 const CALL: Duration = Duration::from_secs(20);
-const UPLOAD: Duration = Duration::from_secs(60);
-/// On top of the time that a poll is held.
-const HOLD_SLACK_S: u64 = 10;
+const FETCH: Duration = Duration::from_secs(60);
+const ARTIFACT: Duration = Duration::from_secs(300);
+/// However short a hold is, an ordinary request may take this long.
+const PATIENCE_LEAST: Duration = Duration::from_secs(4);
 
 /// Asks for the server's signing keys and opens a session; nothing is signed yet.
 pub struct Door<'a> {
@@ -103,6 +104,9 @@ pub struct SessionClient {
     runner: RunnerId,
     generation: u64,
     key: Signatory,
+    /// Bound of an ordinary request. One that carries much has half as much again; a poll has half of it on top of its hold: what
+    /// a dead connection swallows is sent again, and taken, within two holds.
+    patience: Duration,
 }
 
 /// Which execution a request is about: its id and its token.
@@ -114,7 +118,18 @@ pub struct About<'a> {
 
 impl SessionClient {
     pub fn new(http: reqwest::Client, url: &str, runner: RunnerId, generation: u64, key: Signatory) -> Self {
-        Self { http, url: url.trim_end_matches('/').to_owned(), runner, generation, key }
+        let url = url.trim_end_matches('/').to_owned();
+        Self { http, url, runner, generation, key, patience: patience(constants::HOLD_S) }
+    }
+
+    /// The same client for a server that holds polls for so long.
+    #[must_use]
+    pub fn with_hold(self, hold_s: u64) -> Self {
+        Self { patience: patience(hold_s), ..self }
+    }
+
+    fn upload(&self) -> Duration {
+        self.patience * 3 / 2
     }
 
     fn request(
@@ -165,7 +180,7 @@ impl SessionClient {
 
     pub async fn poll(&self, request: &PollRequest, hold_s: u64) -> Result<PollAnswer, CallError> {
         let path = format!("/v1/runners/{}/poll", self.runner);
-        let bound = Duration::from_secs(hold_s + HOLD_SLACK_S);
+        let bound = Duration::from_secs(hold_s) + self.patience / 2;
         let body = raw(self.request(Method::POST, &path, &request.nonce, json(request)?, bound)).await?;
         parse_answer(&body).map_err(|e| CallError::Unreadable(e.to_string()))
     }
@@ -183,25 +198,25 @@ impl SessionClient {
     }
 
     pub async fn start(&self, about: About<'_>) -> Result<StartAnswer, CallError> {
-        read(self.on(Method::POST, about, "start", Bytes::new(), CALL)).await
+        read(self.on(Method::POST, about, "start", Bytes::new(), self.patience)).await
     }
 
     pub async fn spec(&self, about: About<'_>) -> Result<Bytes, CallError> {
-        raw(self.on(Method::GET, about, "spec", Bytes::new(), UPLOAD)).await
+        raw(self.on(Method::GET, about, "spec", Bytes::new(), FETCH)).await
     }
 
     pub async fn artifact(&self, about: About<'_>, digest: &Digest) -> Result<Bytes, CallError> {
         let path = format!("artifacts/{digest}");
-        raw(self.on(Method::GET, about, &path, Bytes::new(), Duration::from_secs(300))).await
+        raw(self.on(Method::GET, about, &path, Bytes::new(), ARTIFACT)).await
     }
 
     pub async fn progress(&self, about: About<'_>, epoch: u64, steps: Vec<StepResult>) -> Result<(), CallError> {
         let body = json(&ProgressRequest { epoch, steps })?;
-        raw(self.on(Method::POST, about, "progress", body, CALL)).await.map(|_| ())
+        raw(self.on(Method::POST, about, "progress", body, self.patience)).await.map(|_| ())
     }
 
     pub async fn append_log(&self, about: About<'_>, batch: Bytes) -> Result<LogAnswer, CallError> {
-        read(self.on(Method::POST, about, "logs", batch, UPLOAD)).await
+        read(self.on(Method::POST, about, "logs", batch, self.upload())).await
     }
 
     pub async fn result(
@@ -211,7 +226,7 @@ impl SessionClient {
         result: &ExecutionResult,
     ) -> Result<ResultAnswer, CallError> {
         let body = json(&ResultRequest { epoch, result: result.clone() })?;
-        read(self.on(Method::POST, about, "result", body, UPLOAD)).await
+        read(self.on(Method::POST, about, "result", body, self.upload())).await
     }
 }
 
@@ -230,6 +245,11 @@ fn parse_answer(body: &[u8]) -> serde_json::Result<PollAnswer> {
         }
         Ok(answer)
     })
+}
+
+/// Four fifths of a hold.
+fn patience(hold_s: u64) -> Duration {
+    (Duration::from_secs(hold_s) * 4 / 5).max(PATIENCE_LEAST)
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<Bytes, CallError> {

@@ -552,7 +552,9 @@ impl Core {
         if !self.executions.is_empty() || self.leaving != Leaving::No {
             return constants::RECONNECT_BUSY_MS.min(200 << self.failures.min(8));
         }
-        (self.reconnect_ms << self.failures.saturating_sub(PATIENT_TRIES).min(8)).min(constants::RECONNECT_IDLE_MS)
+        // Half a hold at most, unless there are so many: who comes back late keeps jobs waiting.
+        let most_ms = self.reconnect_ms.max(self.timing.hold_s * 500).min(constants::RECONNECT_IDLE_MS);
+        (self.reconnect_ms << self.failures.saturating_sub(PATIENT_TRIES).min(8)).min(most_ms)
     }
 
     fn ended(&mut self, id: &ExecutionId, has_result: bool, now_ms: u64) {
@@ -866,7 +868,7 @@ mod tests {
         let mut idle = core();
         for n in 0..12u64 {
             idle.handle(Event::PollFailed { seq: idle.polls, fenced: false }, n);
-            assert!(idle.next_due_ms().expect("due") - n <= 30_000);
+            assert!(idle.next_due_ms().expect("due") - n <= 12_500, "half a hold");
         }
         let mut busy = core();
         running(&mut busy, 1);

@@ -69,7 +69,8 @@ pub async fn run(options: Options) -> anyhow::Result<Ending> {
     };
     let http = net::client(&url, options.ca_file.as_deref()).map_err(|e| anyhow::anyhow!(net::chain(&e)))?;
     let (session, key) = open_session(&options, &state, &http).await?;
-    let client = SessionClient::new(http, &session.url, session.runner_id.clone(), session.generation, key);
+    let client = SessionClient::new(http, &session.url, session.runner_id.clone(), session.generation, key)
+        .with_hold(session.timing.hold_s);
     Driver::new(options, state, session, client)?.run().await
 }
 

@@ -224,6 +224,10 @@ fn run_request(connection: &mut Connection, request: Request, lost: &mut Option<
 }
 
 fn gone(message: &str) -> StoreError {
+    // SQLite's own words.
+    if message.contains("disk is full") {
+        return StoreError::Full;
+    }
     StoreError::Db { message: message.to_owned(), transient: true }
 }
 
