@@ -87,7 +87,8 @@ codes! {
 impl ErrorCode {
     /// Whether the same request may succeed later.
     pub const fn is_transient(self) -> bool {
-        matches!(self, Self::Unavailable | Self::Internal)
+        // A clock can be set right: what was refused because of it, a result for one, must not be thrown away.
+        matches!(self, Self::Unavailable | Self::Internal | Self::ClockSkew)
     }
 }
 

@@ -72,8 +72,8 @@ use Fate::{Finishes, Unknown};
 /// Every point that there is. A unit test compares it with the code; the crash matrix goes through it.
 pub const POINTS: &[Point] = &[
     // The session, in the order of a job's way.
-    during(Scene::Join, runner("runner.joined", Finishes, None)),
     during(Scene::Join, runner("runner.key_written", Finishes, None)),
+    during(Scene::Join, runner("runner.joined", Finishes, None)),
     runner("runner.poll_answered", Finishes, None),
     runner("runner.prepared", Finishes, None),
     runner("runner.before_start", Finishes, None),

@@ -471,14 +471,15 @@ impl Store {
         Ok(released.len() as u64)
     }
 
-    /// A starting server gives every live lease one more period: its own absence is nobody's fault.
+    /// Every lease begins anew, also that of an unknown job, which holds its target: a server was away, or its clock was
+    /// set, and that is nobody's fault.
     pub async fn extend_leases(&self, lease_s: u64, now: Timestamp) -> Result<u64> {
         let until = now.plus_s(lease_s as i64);
         self.main()
             .write(move |tx| {
                 Box::pin(async move {
                     tx.exec(
-                        "UPDATE executions SET lease_until = $1 WHERE state IN ('pending', 'in-progress') AND lease_until < $1",
+                        "UPDATE executions SET lease_until = $1 WHERE state IN ('pending', 'in-progress', 'unknown')",
                         params![until],
                     )
                     .await

@@ -203,7 +203,7 @@ fn gone(message: &str) -> StoreError {
 }
 
 /// Polls a transaction's future: on this thread every call of `tx` is ready at once.
-fn poll_once<T, F>(connection: &mut Connection, f: &F) -> Result<T>
+pub(super) fn poll_once<T, F>(connection: &mut Connection, f: &F) -> Result<T>
 where
     F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
 {
