@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 
 use super::Tx;
-use super::sqlite::poll_once;
+use super::sqlite::{keep_plans, poll_once};
 use crate::{Result, StoreError};
 
 #[derive(Clone)]
@@ -22,8 +22,9 @@ struct Inner {
 
 impl Inline {
     pub(super) fn open() -> Result<Self> {
-        let connection = Connection::open_in_memory()?;
-        connection.set_prepared_statement_cache_capacity(128);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_in_memory_with_flags(flags)?;
+        keep_plans(&connection)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         Ok(Self { inner: Arc::new(Mutex::new(Inner { connection, fault: None })) })
     }
