@@ -136,6 +136,41 @@ macro_rules! crash_point {
 #[cfg(feature = "crash-points")]
 pub use armed::reach;
 
+/// Whether a rule is broken on purpose: `if !broken!("result_epoch") && …`. A test breaks one to see that the simulator
+/// notices; without the feature no rule is ever broken.
+#[cfg(feature = "crash-points")]
+#[macro_export]
+macro_rules! broken {
+    ($rule:literal) => {
+        $crate::is_broken($rule)
+    };
+}
+
+/// Whether a rule is broken on purpose; never in this build.
+#[cfg(not(feature = "crash-points"))]
+#[macro_export]
+macro_rules! broken {
+    ($rule:literal) => {
+        false
+    };
+}
+
+#[cfg(feature = "crash-points")]
+thread_local! {
+    static BROKEN: std::cell::Cell<&'static str> = const { std::cell::Cell::new("") };
+}
+
+#[cfg(feature = "crash-points")]
+pub fn is_broken(rule: &str) -> bool {
+    BROKEN.get() == rule
+}
+
+/// Breaks a rule in this thread, and no other.
+#[cfg(feature = "crash-points")]
+pub fn break_rule(rule: &'static str) {
+    BROKEN.set(rule);
+}
+
 #[cfg(feature = "crash-points")]
 mod armed {
     use std::collections::BTreeMap;

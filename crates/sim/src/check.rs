@@ -235,7 +235,8 @@ impl Check {
                 return broken("the job is lost".into());
             };
             if !job.state.is_terminal() && (job.state != JobState::Unknown || job.reason.is_empty()) {
-                return broken(format!("at the end it is {:?}", job.state));
+                let waits = server.conductor().and_then(|c| ready(c.waiting_reason(&job)).ok()).flatten();
+                return broken(format!("at the end it is {:?}: {}", job.state, waits.unwrap_or(job.reason)));
             }
             if job.state == JobState::Unknown && !job.released {
                 return broken("at the end its target is still held".into());

@@ -121,7 +121,12 @@ impl World {
     }
 
     pub(crate) fn power_off(&mut self, machine: usize, keeps_state: bool) {
-        self.say(None, || format!("machine {machine} goes down, its state directory {}", if keeps_state { "stays" } else { "is lost" }));
+        self.say(None, || {
+            format!(
+                "machine {machine} goes down, its state directory {}",
+                if keeps_state { "stays" } else { "is lost" }
+            )
+        });
         let m = &mut self.machines[machine];
         m.on = false;
         if let Some(process) = m.process.take() {
@@ -507,8 +512,7 @@ impl World {
         result: ExecutionResult,
         pause: u64,
     ) {
-        let request =
-            Request::Result { id: id.clone(), token: token.clone(), epoch, result: Box::new(result.clone()) };
+        let request = Request::Result { id: id.clone(), token: token.clone(), epoch, result: Box::new(result.clone()) };
         self.send(uid, request, UPLOAD_MS, move |w, uid, outcome| match outcome {
             Err(error) if error.is_transient() => w.after(pause, move |w| {
                 if w.processes.contains_key(&uid) {

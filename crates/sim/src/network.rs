@@ -140,9 +140,7 @@ impl World {
             }
             Request::Renew(executions) => ready(desk.renew(&caller, &RenewRequest { executions })).map(Reply::Renew),
             Request::Start { id, token } => ready(desk.start(&caller, (&id, &token))).map(|_| Reply::Done),
-            Request::Log { id, token, batch } => {
-                ready(desk.append_log(&caller, (&id, &token), batch)).map(Reply::Log)
-            }
+            Request::Log { id, token, batch } => ready(desk.append_log(&caller, (&id, &token), batch)).map(Reply::Log),
             Request::Result { id, token, epoch, result } => {
                 let wanted = ResultRequest { epoch, result: *result };
                 ready(desk.result(&caller, (&id, &token), &wanted)).map(|_| Reply::Done)

@@ -228,9 +228,8 @@ impl Server {
         let Some(desk) = self.desk.clone() else { return };
         let over = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&over);
-        let hold_over = std::future::poll_fn(move |_| {
-            if flag.load(Ordering::Relaxed) { Poll::Ready(()) } else { Poll::Pending }
-        });
+        let hold_over =
+            std::future::poll_fn(move |_| if flag.load(Ordering::Relaxed) { Poll::Ready(()) } else { Poll::Pending });
         let future = Box::pin(async move { desk.poll(&caller, &wanted, hold_over).await });
         self.held.insert(id, Held { future, over, call, machine });
     }

@@ -194,10 +194,10 @@ impl World {
         self.server.settle(job, outcome);
     }
 
-    /// An operator's request, made again until it is answered.
+    /// An operator's request; at the end it is made again until it is answered.
     pub(crate) fn change_runner(&mut self, runner: usize, change: RunnerChange) {
         self.touched = true;
-        if !self.server.change_runner(runner, change.clone()) {
+        if !self.server.change_runner(runner, change.clone()) && self.quiet {
             self.after(1_000, move |w| w.change_runner(runner, change));
         }
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use api::runner::{
-    JoinAnswer, JoinRequest, LogAnswer, PollAnswer, PollRequest, RenewAnswer, RenewRequest, ResultAnswer, ResultRequest,
-    StartAnswer,
+    JoinAnswer, JoinRequest, LogAnswer, PollAnswer, PollRequest, RenewAnswer, RenewRequest, ResultAnswer,
+    ResultRequest, StartAnswer,
 };
 use api::{ErrorBody, headers};
 use axum::body::{Body, Bytes};
@@ -84,7 +84,12 @@ impl Desk {
     }
 
     /// Ready when there is something to say, or when the time to hold it is `over`.
-    pub async fn poll(&self, caller: &Caller, wanted: &PollRequest, over: impl Future<Output = ()>) -> Answer<PollAnswer> {
+    pub async fn poll(
+        &self,
+        caller: &Caller,
+        wanted: &PollRequest,
+        over: impl Future<Output = ()>,
+    ) -> Answer<PollAnswer> {
         let signed = match self.signed(caller, Bytes::new()).await {
             Ok(signed) => signed,
             Err(error) => return told(Err(error)),

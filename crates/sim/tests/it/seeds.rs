@@ -21,3 +21,28 @@ fn no_invariant_breaks() {
     }
     println!("{count} seeds: {sum:?}");
 }
+
+/// A simulator that finds nothing proves nothing: each rule is broken in turn, and must be missed within so many seeds.
+#[cfg(feature = "crash-points")]
+#[test]
+fn a_broken_rule_is_found() {
+    const SEEDS: u64 = 60;
+    let all = "all";
+    let rules = [
+        ("start_unacknowledged", all, "before the server had acknowledged"),
+        ("result_epoch", "network,executor", "but the executor of epoch"),
+        ("fenced_goes_back", all, "the side effect happened again"),
+        ("early_release", "network", "it works on target"),
+        ("clock_set", "clock,network", "target"),
+    ];
+    for (rule, faults, expected) in rules {
+        crash::break_rule(rule);
+        let options = Options { runners: 2, jobs: 40, faults: faults.parse().expect("faults") };
+        let found = (1..=SEEDS).find_map(|seed| run(seed, &options).violation.map(|v| (seed, v.what)));
+        crash::break_rule("");
+        match found {
+            Some((seed, what)) if what.contains(expected) => println!("{rule}: seed {seed}: {what}"),
+            other => panic!("`{rule}` was broken, and {other:?} was found"),
+        }
+    }
+}
