@@ -6,6 +6,7 @@ mod control;
 mod crash_matrix;
 mod crashes;
 mod dev;
+mod linear;
 mod net;
 mod security;
 
