@@ -51,6 +51,7 @@ impl Conductor {
 
     /// Ends leases that ran out, queued jobs that waited too long, and holds on targets that can't be held any more.
     pub async fn reconcile_leases(&self) -> Result<()> {
+        self.notice_clock().await?;
         while self.store.expire_leases(self.now(), BATCH).await? == BATCH as usize {}
         for job in self.store.queue_timeouts(self.now(), BATCH).await? {
             let reason = self.waiting_reason(&job).await.ok().flatten().unwrap_or_default();

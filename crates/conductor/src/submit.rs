@@ -7,7 +7,7 @@ use model::spec::{ActionSpec, JobSpec, Limits, StepSpec, Work};
 use model::{Digest, JobId, LogStreamId, constants};
 use store::{Created, Idempotency, Install, NewJob, Result, Runner, StoreError};
 
-use crate::{Conductor, random_u128};
+use crate::Conductor;
 
 /// An ad-hoc action, already checked.
 #[derive(Debug, Clone)]
@@ -96,7 +96,7 @@ impl Conductor {
 
     async fn submit(&self, draft: Draft, runner: &Runner, actor: &str, idem: Option<Idempotency>) -> Result<Created> {
         let now = self.now();
-        let job_id = JobId::new(now, random_u128());
+        let job_id = JobId::new(now, self.random_u128());
         let job_type = draft.work.job_type();
         let install_id = draft.install.as_ref().map(|i| i.id.clone());
         let artifact_digests = draft.work.artifacts();
@@ -143,7 +143,7 @@ impl Conductor {
             timeout_s: draft.timeout_s,
             spec,
             order: self.signing_keys().signatory.order(&order),
-            log_stream_id: LogStreamId::new(now, random_u128()),
+            log_stream_id: LogStreamId::new(now, self.random_u128()),
             created_by: actor.to_owned(),
             now,
         };

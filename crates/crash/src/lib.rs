@@ -74,8 +74,8 @@ use Fate::{Finishes, Unknown};
 /// Every point that there is. A unit test compares it with the code; the crash matrix goes through it.
 pub const POINTS: &[Point] = &[
     // The session, in the order of a job's way.
-    during(Scene::Join, runner("runner.joined", Finishes, None)),
     during(Scene::Join, runner("runner.key_written", Finishes, None)),
+    during(Scene::Join, runner("runner.joined", Finishes, None)),
     runner("runner.poll_answered", Finishes, None),
     runner("runner.prepared", Finishes, None),
     runner("runner.before_start", Finishes, None),
@@ -142,6 +142,41 @@ pub use armed::{reach, wall_clock};
 #[cfg(not(feature = "crash-points"))]
 pub fn wall_clock() -> std::time::SystemTime {
     std::time::SystemTime::now()
+}
+
+/// Whether a rule is broken on purpose: `if !broken!("result_epoch") && …`. A test breaks one to see that the simulator
+/// notices; without the feature no rule is ever broken.
+#[cfg(feature = "crash-points")]
+#[macro_export]
+macro_rules! broken {
+    ($rule:literal) => {
+        $crate::is_broken($rule)
+    };
+}
+
+/// Whether a rule is broken on purpose; never in this build.
+#[cfg(not(feature = "crash-points"))]
+#[macro_export]
+macro_rules! broken {
+    ($rule:literal) => {
+        false
+    };
+}
+
+#[cfg(feature = "crash-points")]
+thread_local! {
+    static BROKEN: std::cell::Cell<&'static str> = const { std::cell::Cell::new("") };
+}
+
+#[cfg(feature = "crash-points")]
+pub fn is_broken(rule: &str) -> bool {
+    BROKEN.get() == rule
+}
+
+/// Breaks a rule in this thread, and no other.
+#[cfg(feature = "crash-points")]
+pub fn break_rule(rule: &'static str) {
+    BROKEN.set(rule);
 }
 
 #[cfg(feature = "crash-points")]

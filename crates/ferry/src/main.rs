@@ -3,6 +3,7 @@
 
 mod dev;
 mod serve;
+mod simulate;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,8 @@ enum Top {
     Dev(dev::DevArgs),
     /// Work on the control plane's own data, beside it
     Admin(serve::AdminArgs),
+    /// Simulate a fleet in which everything goes wrong, and check that the invariants hold
+    Sim(simulate::SimArgs),
     /// Write shell completions
     Completions(cli::CompletionsArgs),
 }
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Top::Client(command) => return on_runtime(Box::pin(cli::run(global, command))),
         Top::Completions(args) => return cli::completions(args.shell, Ferry::command()),
         Top::Server(args) => follow_parent().and_then(|()| serve::server(args, global.json)),
+        Top::Sim(args) => simulate::run(&args, global.json),
         Top::Admin(args) => on_runtime(serve::admin(args)),
         Top::Dev(args) => on_runtime(Box::pin(dev::run(args))),
     };

@@ -67,6 +67,9 @@ impl TryFrom<String> for Timestamp {
 /// Where the time comes from: the system in production, a fake in tests.
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
+
+    /// Counts on whatever is done to the clock on the wall: by how much the two differ later, that one was set.
+    fn steady(&self) -> Duration;
 }
 
 /// Parses a duration the way Go writes it (`1h30m`, `300ms`, `45s`); a bare number means seconds.

@@ -96,7 +96,7 @@ pub(crate) async fn write_loop(state: AppState) {
     }
 }
 
-async fn flush(state: &AppState) -> store::Result<()> {
+pub(crate) async fn flush(state: &AppState) -> store::Result<()> {
     let dirty = std::mem::take(&mut *state.presence.dirty.lock().unwrap_or_else(PoisonError::into_inner));
     if !dirty.is_empty() {
         let batch = dirty.into_iter().map(|(id, e)| (id, e.sightings, e.report)).collect();

@@ -38,6 +38,10 @@ impl Blobs {
         if let Some(rest) = url.strip_prefix("s3://") {
             return Self::open_s3(rest, s3);
         }
+        if url == crate::db::MEMORY {
+            let store = Arc::new(object_store::memory::InMemory::new());
+            return Ok(Self { store, prefix: String::new() });
+        }
         let dir = url.strip_prefix("file://").unwrap_or(url);
         fs_err::create_dir_all(dir).map_err(|e| StoreError::Config(e.to_string()))?;
         let store = object_store::local::LocalFileSystem::new_with_prefix(dir)

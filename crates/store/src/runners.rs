@@ -211,6 +211,14 @@ impl Store {
                         .ok_or(StoreError::CredentialRefused)?;
                     let (credential, runner_id): (CredentialId, RunnerId) = (row.get(0)?, row.get(1)?);
                     let mut runner = runner_by_id(tx, &runner_id).await?;
+                    // The same request again: its answer was lost, or it comes late. It must not fence its own session,
+                    // nor the one that has taken its place since.
+                    let again = "SELECT ended_at FROM sessions WHERE runner_id = $1 AND public_key = $2";
+                    if let Some(row) = tx.get(again, params![&runner_id, &public_key]).await? {
+                        let ended = row.get::<Option<Timestamp>>(0)?.is_some();
+                        let generation = runner.generation;
+                        return if ended { Err(StoreError::Fenced) } else { Ok(Joined { runner, generation }) };
+                    }
                     let generation = runner.generation + 1;
                     tx.exec(
                         "UPDATE join_credentials SET last_used_at = $2 WHERE id = $1",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use model::{Clock, Timestamp};
 
@@ -40,5 +41,9 @@ impl Default for FakeClock {
 impl Clock for FakeClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+
+    fn steady(&self) -> Duration {
+        self.now().since(Timestamp::from_micros(0))
     }
 }

@@ -386,6 +386,7 @@ impl Simulated {
             Effect::Remove(id) => drop(self.work.remove(&id)),
             Effect::Exit(ending) => self.ledger.book().refused.push(format!("a runner ended: {ending:?}")),
             Effect::Refuse(_)
+            | Effect::RefuseStrange(_)
             | Effect::Cancel { .. }
             | Effect::Touch(_)
             | Effect::Finish(_)

@@ -11,6 +11,7 @@ mod crashes;
 mod dev;
 mod disk_full;
 mod hostile;
+mod linear;
 mod load_kills;
 mod net;
 mod security;

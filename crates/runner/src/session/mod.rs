@@ -123,17 +123,13 @@ async fn join(
             options.trust_keys.join(", ")
         );
     }
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|e| anyhow::anyhow!("no randomness: {e}"))?;
-    let key = Signatory::from_seed(&seed);
+    let key = own_key(state)?;
     let hostname = hostname();
     let answer = patiently("join", || door.join(credential, &key, &hostname)).await?;
     if answer.kind != options.kind {
         bail!("this join command is for a {} runner", answer.kind.as_str());
     }
     crash_point!("runner.joined");
-    state.write_key(&seed)?;
-    crash_point!("runner.key_written");
     let session = SessionFile {
         runner_id: answer.runner_id,
         name: answer.name,
@@ -155,10 +151,22 @@ async fn join(
         answered_at: None,
         groups: serde_json::Value::Null,
     };
-    // The key is there first: a session file without its key would be useless.
     state.write_session(&session)?;
     tracing::info!(runner = %session.runner_id, generation = session.generation, "joined");
     Ok((session, key))
+}
+
+/// The key of the session, written before the join: a process that dies in between leaves it to the next, whose join is
+/// then the same one again and not a rival's.
+fn own_key(state: &StateDir) -> anyhow::Result<Signatory> {
+    if let Some(key) = state.key()? {
+        return Ok(key);
+    }
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|e| anyhow::anyhow!("no randomness: {e}"))?;
+    state.write_key(&seed)?;
+    crash_point!("runner.key_written");
+    Ok(Signatory::from_seed(&seed))
 }
 
 /// Tries for as long as the control plane can't be reached; a refusal ends it.
@@ -673,8 +681,20 @@ fn make_dir(
 ) -> Result<ExecutionDir, JobError> {
     let expected =
         Expected { runner_id: &context.runner_id, generation: context.generation, nonce: &context.nonce, now: now() };
+    check_papers(trusted, &expected, assignment, spec)?;
+    ExecutionDir::create(&context.state_dir, assignment, spec, context)
+        .map_err(|e| JobError::new("no_directory", e.to_string()))
+}
+
+/// Whether this runner may do what the papers say, now.
+pub fn check_papers(
+    trusted: &TrustedKeys,
+    expected: &Expected<'_>,
+    assignment: &Assignment,
+    spec: &[u8],
+) -> Result<(), JobError> {
     let (order, grant) = trusted
-        .verify(&assignment.order, &assignment.grant, spec, &expected)
+        .verify(&assignment.order, &assignment.grant, spec, expected)
         .map_err(|e| JobError::new(PAPERS_REFUSED, e.to_string()))?;
     if grant.execution_id != assignment.execution_id
         || grant.epoch != assignment.epoch
@@ -683,8 +703,7 @@ fn make_dir(
     {
         return Err(JobError::new(PAPERS_REFUSED, "the papers are for another execution"));
     }
-    ExecutionDir::create(&context.state_dir, assignment, spec, context)
-        .map_err(|e| JobError::new("no_directory", e.to_string()))
+    Ok(())
 }
 
 /// Starts an executor that outlives this process: no kill on drop, output into a file.

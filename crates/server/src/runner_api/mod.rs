@@ -1,5 +1,6 @@
 //! The Runner API: what runners call. Every request but the join is signed with the session's key.
 
+mod desk;
 mod executions;
 mod join;
 mod poll;
@@ -15,6 +16,7 @@ use crate::config::Limits;
 use crate::control_api::probes;
 use crate::{AppState, http};
 
+pub use desk::{Caller, Desk};
 pub(crate) use session::{SessionCache, protocols};
 
 #[derive(OpenApi)]

@@ -6,11 +6,10 @@ use api::ErrorCode;
 use api::runner::{Assignment, PollAnswer, PollRequest};
 use axum::Json;
 use axum::extract::{Path, State};
-use conductor::{random_u128, secret};
 use crash::crash_point;
 use model::papers::Grant;
 use model::{Digest, ExecutionId, RunnerId, constants};
-use store::{Assigned, CLAIMS_PER_POLL, PollInput, PollOutput, StoreError, topic};
+use store::{Assigned, CLAIMS_PER_POLL, PollInput, PollOutput, Session, StoreError, topic};
 
 use super::session::Signed;
 use crate::AppState;
@@ -33,16 +32,33 @@ pub(super) async fn poll(
     if wanted.nonce != signed.nonce {
         return Err(ApiError::new(ErrorCode::BadSignature, "the nonce in the body is not the one of the request"));
     }
-    let mut open = OpenPoll::new(&state, &session.runner_id);
-    let answer = hold(&state, &open, session.generation, &wanted).await;
-    open.answered = true;
-    answer.map(Json)
+    let seconds = if wanted.no_wait { 0 } else { state.conductor.timing.hold_s };
+    let over = tokio::time::sleep(std::time::Duration::from_secs(seconds));
+    answer_poll(&state, session, &wanted, over).await.map(Json)
 }
 
-async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollRequest) -> ApiResult<PollAnswer> {
+/// Answers when there is something to say, or when the time to hold it is `over`.
+pub(super) async fn answer_poll(
+    state: &AppState,
+    session: &Session,
+    wanted: &PollRequest,
+    over: impl Future<Output = ()>,
+) -> ApiResult<PollAnswer> {
+    let mut open = OpenPoll::new(state, &session.runner_id);
+    let answer = hold(state, &open, session.generation, wanted, over).await;
+    open.answered = true;
+    answer
+}
+
+async fn hold(
+    state: &AppState,
+    open: &OpenPoll,
+    generation: u64,
+    wanted: &PollRequest,
+    over: impl Future<Output = ()>,
+) -> ApiResult<PollAnswer> {
     let runner = &open.runner;
-    let seconds = if wanted.no_wait { 0 } else { state.conductor.timing.hold_s };
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(seconds);
+    tokio::pin!(over);
     let subscription = state.store().notifier().subscribe(topic::runner(runner));
     state.presence.seen(runner, Some(wanted.report.clone()), state.conductor.now());
     let (fresh, tokens) = fresh(state, wanted);
@@ -70,10 +86,7 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
             return answer(state, runner, generation, wanted, found, &tokens).await;
         }
         tokio::select! {
-            () = woken => was_woken = true,
-            () = tokio::time::sleep_until(deadline) => {
-                return answer(state, runner, generation, wanted, found, &tokens).await;
-            }
+            biased;
             () = open.superseded.cancelled() => {
                 return Err(ApiError::new(ErrorCode::Conflict, "a newer poll of this runner took its place"));
             }
@@ -82,6 +95,10 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
                 answer.restarting = true;
                 return Ok(answer);
             }
+            () = &mut over => {
+                return answer(state, runner, generation, wanted, found, &tokens).await;
+            }
+            () = woken => was_woken = true,
         }
     }
 }
@@ -90,9 +107,10 @@ async fn hold(state: &AppState, open: &OpenPoll, generation: u64, wanted: &PollR
 fn fresh(state: &AppState, wanted: &PollRequest) -> (Vec<(ExecutionId, String)>, Vec<String>) {
     let free: u64 = wanted.free.values().map(|slots| u64::from(*slots)).sum();
     let count = free.min(CLAIMS_PER_POLL as u64) as usize;
-    let tokens: Vec<String> = (0..count).map(|_| secret("fxt")).collect();
+    let tokens: Vec<String> = (0..count).map(|_| state.conductor.secret("fxt")).collect();
     let now = state.conductor.now();
-    let hashed = |token: &String| (ExecutionId::new(now, random_u128()), Digest::of(token.as_bytes()).hex().to_owned());
+    let id = || ExecutionId::new(now, state.conductor.random_u128());
+    let hashed = |token: &String| (id(), Digest::of(token.as_bytes()).hex().to_owned());
     (tokens.iter().map(hashed).collect(), tokens)
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct SessionCache {
 const CACHED: usize = 50_000;
 
 impl SessionCache {
-    async fn get(&self, state: &AppState, runner: &RunnerId, generation: u64) -> ApiResult<Session> {
+    pub(super) async fn get(&self, state: &AppState, runner: &RunnerId, generation: u64) -> ApiResult<Session> {
         let key = (runner.clone(), generation);
         let cached = self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(session) = cached {
@@ -90,7 +90,7 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> ApiResult<&'h str> {
 }
 
 /// The runner's clock may be wrong by `SKEW_S`; beyond that the skew is named.
-fn check_time(text: &str, now: Timestamp) -> ApiResult<()> {
+pub(super) fn check_time(text: &str, now: Timestamp) -> ApiResult<()> {
     let time = Timestamp::try_from(text.to_owned()).map_err(ApiError::invalid)?;
     let skew = now.since(time).max(time.since(now));
     if skew <= Duration::from_secs(constants::SKEW_S) {
@@ -155,11 +155,23 @@ impl FromRequest<AppState> for OnExecution {
         let signed = Signed::from_request(Request::from_parts(parts, body), state).await?;
         let id = names.get("execution_id").map(String::as_str).unwrap_or_default();
         let id = ExecutionId::parse(id).map_err(|_| StoreError::NotFound("execution"))?;
-        let execution = state.store().execution(&signed.session.runner_id, &id).await?;
+        Self::find(state, signed, &id, &token?, names.get("digest").cloned()).await
+    }
+}
+
+impl OnExecution {
+    pub(super) async fn find(
+        state: &AppState,
+        signed: Signed,
+        id: &ExecutionId,
+        token: &str,
+        rest: Option<String>,
+    ) -> ApiResult<Self> {
+        let execution = state.store().execution(&signed.session.runner_id, id).await?;
         // Compared as hashes of 256-bit secrets: nothing can be learned from how long it takes.
-        if Digest::of(token?.as_bytes()).hex() != execution.token_hash {
+        if Digest::of(token.as_bytes()).hex() != execution.token_hash {
             return Err(ApiError::new(ErrorCode::BadSignature, "the execution token is not this execution's"));
         }
-        Ok(Self { signed, execution, rest: names.get("digest").cloned() })
+        Ok(Self { signed, execution, rest })
     }
 }

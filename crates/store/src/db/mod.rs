@@ -4,6 +4,7 @@
 //! where every call of `tx` is ready at once; on PostgreSQL it is awaited, and run again after a serialization failure. So
 //! inside it: await only `tx`, own everything you use, and touch nothing outside the transaction.
 
+mod inline;
 mod postgres;
 mod sqlite;
 mod value;
@@ -69,6 +70,7 @@ impl Tx<'_> {
 #[derive(Clone)]
 pub enum Db {
     Sqlite(sqlite::Sqlite),
+    Inline(inline::Inline),
     Postgres(postgres::Postgres),
 }
 
@@ -81,6 +83,7 @@ impl Db {
     {
         match self {
             Self::Sqlite(db) => db.write(f, || {}).await,
+            Self::Inline(db) => db.write(&f),
             Self::Postgres(db) => db.write(f).await,
         }
     }
@@ -95,6 +98,7 @@ impl Db {
     {
         match self {
             Self::Sqlite(db) => db.write(f, queued).await,
+            Self::Inline(db) => db.write(&f),
             Self::Postgres(db) => db.write(f).await,
         }
     }
@@ -107,6 +111,7 @@ impl Db {
     {
         match self {
             Self::Sqlite(db) => db.glance(f).await,
+            Self::Inline(db) => db.read(&f),
             Self::Postgres(db) => db.read(f).await,
         }
     }
@@ -119,13 +124,20 @@ impl Db {
     {
         match self {
             Self::Sqlite(db) => db.read(f).await,
+            Self::Inline(db) => db.read(&f),
             Self::Postgres(db) => db.read(f).await,
         }
     }
 }
 
+/// The simulator's database, and its blobs: nothing of them outlives the store.
+pub(crate) const MEMORY: &str = "memory:";
+
 /// Opens the main and the log database: two files on SQLite, one database on PostgreSQL.
 pub(crate) async fn open(url: &str, pg_connections: usize) -> Result<(Db, Db)> {
+    if url == MEMORY {
+        return Ok((Db::Inline(inline::Inline::open()?), Db::Inline(inline::Inline::open()?)));
+    }
     if let Some(dir) = url.strip_prefix("sqlite:") {
         let dir = Path::new(dir);
         fs_err::create_dir_all(dir).map_err(|e| StoreError::Config(e.to_string()))?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 
 use futures::future::BoxFuture;
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
@@ -52,7 +53,7 @@ impl Sqlite {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags)?;
             connection.busy_timeout(std::time::Duration::from_secs(5))?;
-            connection.set_prepared_statement_cache_capacity(STATEMENTS);
+            keep_plans(&connection)?;
             idle.push(connection);
         }
         let permits = Arc::new(Semaphore::new(readers));
@@ -159,10 +160,17 @@ fn command(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 
 fn prepare(connection: &Connection) -> Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_plans(connection)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(())
+}
+
+/// Statements are prepared once. Without the guarantee SQLite prepares some of them again whenever a parameter changes.
+pub(super) fn keep_plans(connection: &Connection) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
@@ -232,7 +240,7 @@ fn gone(message: &str) -> StoreError {
 }
 
 /// Polls a transaction's future: on this thread every call of `tx` is ready at once.
-fn poll_once<T, F>(connection: &mut Connection, f: &F) -> Result<T>
+pub(super) fn poll_once<T, F>(connection: &mut Connection, f: &F) -> Result<T>
 where
     F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
 {

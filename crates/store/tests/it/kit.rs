@@ -148,7 +148,8 @@ impl World {
 
     /// A new session of the runner, without the key of the one before.
     pub(crate) async fn join(&mut self) -> Result<()> {
-        let joined = self.store.join(&self.credential, "public", "1.0", "host", self.now()).await?;
+        let key = format!("public{}", unique());
+        let joined = self.store.join(&self.credential, &key, "1.0", "host", self.now()).await?;
         self.generation = joined.generation;
         Ok(())
     }

@@ -1,0 +1,134 @@
+//! The Runner API without a socket: the handlers as the simulator calls them. Only what proves who speaks is left out; the
+//! caller is believed.
+
+use std::sync::Arc;
+
+use api::runner::{
+    JoinAnswer, JoinRequest, LogAnswer, PollAnswer, PollRequest, RenewAnswer, RenewRequest, ResultAnswer,
+    ResultRequest, StartAnswer,
+};
+use api::{ErrorBody, headers};
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request, State};
+use conductor::Conductor;
+use model::{ExecutionId, RunnerId, Timestamp, constants};
+use tokio_util::sync::CancellationToken;
+
+use super::session::{OnExecution, Signed, check_time};
+use super::{executions, join, poll};
+use crate::error::{ApiError, ApiResult};
+use crate::{AppState, presence};
+
+/// A server's memory: what is gone when it dies.
+#[derive(Clone)]
+pub struct Desk {
+    state: AppState,
+}
+
+/// Who calls, and what time it is there.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub runner_id: RunnerId,
+    pub generation: u64,
+    pub time: Timestamp,
+}
+
+type Answer<T> = Result<T, Box<ErrorBody>>;
+
+fn told<T>(outcome: ApiResult<T>) -> Answer<T> {
+    outcome.map_err(|e| Box::new(e.body("")))
+}
+
+fn json<T: serde::Serialize>(body: &T) -> Bytes {
+    serde_json::to_vec(body).map(Bytes::from).unwrap_or_default()
+}
+
+impl Desk {
+    pub fn new(conductor: Conductor) -> Self {
+        Self { state: AppState::new(conductor, Arc::default(), "".into(), CancellationToken::new()) }
+    }
+
+    pub fn conductor(&self) -> &Conductor {
+        &self.state.conductor
+    }
+
+    /// Held polls are answered, as when a server is told to stop.
+    pub fn stop(&self) {
+        self.state.stop.cancel();
+    }
+
+    /// Writes down who was seen.
+    pub async fn flush(&self) -> store::Result<()> {
+        presence::flush(&self.state).await
+    }
+
+    async fn signed(&self, caller: &Caller, body: Bytes) -> ApiResult<Signed> {
+        let session = self.state.sessions.get(&self.state, &caller.runner_id, caller.generation).await?;
+        check_time(&caller.time.to_string(), self.state.conductor.now())?;
+        Ok(Signed { session, nonce: String::new(), body })
+    }
+
+    async fn on(&self, caller: &Caller, about: (&ExecutionId, &str), body: Bytes) -> ApiResult<OnExecution> {
+        let signed = self.signed(caller, body).await?;
+        OnExecution::find(&self.state, signed, about.0, about.1, None).await
+    }
+
+    fn runner(&self, caller: &Caller) -> (State<AppState>, Path<String>) {
+        (State(self.state.clone()), Path(caller.runner_id.to_string()))
+    }
+
+    pub async fn join(&self, wanted: &JoinRequest) -> Answer<JoinAnswer> {
+        let request = Request::builder().header(headers::PROTOCOL, constants::PROTOCOL).body(Body::from(json(wanted)));
+        let request = request.map_err(|e| Box::new(ApiError::invalid(e.to_string()).body("")))?;
+        told(join::join(State(self.state.clone()), request).await.map(|(_, answer)| answer.0))
+    }
+
+    /// Ready when there is something to say, or when the time to hold it is `over`.
+    pub async fn poll(
+        &self,
+        caller: &Caller,
+        wanted: &PollRequest,
+        over: impl Future<Output = ()>,
+    ) -> Answer<PollAnswer> {
+        let signed = match self.signed(caller, Bytes::new()).await {
+            Ok(signed) => signed,
+            Err(error) => return told(Err(error)),
+        };
+        told(poll::answer_poll(&self.state, &signed.session, wanted, over).await)
+    }
+
+    pub async fn renew(&self, caller: &Caller, wanted: &RenewRequest) -> Answer<RenewAnswer> {
+        let (state, runner) = self.runner(caller);
+        let call = async { executions::renew(state, runner, self.signed(caller, json(wanted)).await?).await };
+        told(call.await.map(|answer| answer.0))
+    }
+
+    pub async fn leave(&self, caller: &Caller) -> Answer<()> {
+        let (state, runner) = self.runner(caller);
+        let call = async { executions::leave(state, runner, self.signed(caller, Bytes::new()).await?).await };
+        told(call.await.map(|_| ()))
+    }
+
+    pub async fn start(&self, caller: &Caller, about: (&ExecutionId, &str)) -> Answer<StartAnswer> {
+        let call =
+            async { executions::start(State(self.state.clone()), self.on(caller, about, Bytes::new()).await?).await };
+        told(call.await.map(|answer| answer.0))
+    }
+
+    pub async fn append_log(&self, caller: &Caller, about: (&ExecutionId, &str), batch: Bytes) -> Answer<LogAnswer> {
+        let call =
+            async { executions::append_log(State(self.state.clone()), self.on(caller, about, batch).await?).await };
+        told(call.await.map(|answer| answer.0))
+    }
+
+    pub async fn result(
+        &self,
+        caller: &Caller,
+        about: (&ExecutionId, &str),
+        wanted: &ResultRequest,
+    ) -> Answer<ResultAnswer> {
+        let call =
+            async { executions::result(State(self.state.clone()), self.on(caller, about, json(wanted)).await?).await };
+        told(call.await.map(|answer| answer.0))
+    }
+}

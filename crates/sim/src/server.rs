@@ -1,0 +1,338 @@
+//! The control plane of a simulation: the real store in memory, the real conductor, and the real handlers, with a clock that
+//! the simulation moves. What a server's death costs is what lies in `desk` and `held`.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use api::ErrorBody;
+use api::runner::{PollAnswer, PollRequest};
+use conductor::{Conductor, Draw, NewAction, NewRunnerJob, Pace, Timing};
+use futures::FutureExt as _;
+use model::runner::RunnerKind;
+use model::spec::{Limits, StepSpec, Work};
+use model::{
+    AccountId, AppId, Clock, CredentialId, InstallId, JobId, OrgId, Outcome, Role, RunnerId, Timestamp, TokenId,
+};
+use server::{Caller, Desk};
+use store::{
+    App, Idempotency, Install, Job, MasterKeys, NewRunner, NewToken, Org, Runner, RunnerChange, S3Options, Store,
+    StoreConfig,
+};
+
+use crate::chance::Chance;
+
+/// Some day in 2027.
+const START_US: i64 = 1_800_000_000_000_000;
+const MASTER: &str = "m1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// What the server's machine shows: the time that passes, and by how much the clock on its wall is off.
+#[derive(Default)]
+pub(crate) struct ServerClock {
+    passed_ms: AtomicU64,
+    off_ms: AtomicI64,
+}
+
+impl Clock for ServerClock {
+    fn now(&self) -> Timestamp {
+        at(self.passed_ms.load(Ordering::Relaxed), self.off_ms.load(Ordering::Relaxed))
+    }
+
+    fn steady(&self) -> Duration {
+        Duration::from_millis(self.passed_ms.load(Ordering::Relaxed))
+    }
+}
+
+/// The time on a clock that is off by so much.
+pub(crate) fn at(passed_ms: u64, off_ms: i64) -> Timestamp {
+    Timestamp::from_micros(START_US).plus_ms(passed_ms as i64 + off_ms)
+}
+
+/// All futures of the simulation are ready at once, but for held polls.
+pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().expect("nothing here waits for anything")
+}
+
+type Holding = Pin<Box<dyn Future<Output = Result<PollAnswer, Box<ErrorBody>>>>>;
+
+/// A poll that lies on the server.
+pub(crate) struct Held {
+    future: Holding,
+    over: Arc<AtomicBool>,
+    /// Who waits for the answer, if anybody still does.
+    pub(crate) call: Option<u64>,
+    pub(crate) machine: usize,
+}
+
+/// Rings when a held poll is to be looked at.
+struct Bell {
+    held: u64,
+    rung: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.rung.lock().unwrap_or_else(PoisonError::into_inner).push(self.held);
+    }
+}
+
+pub(crate) struct Server {
+    pub(crate) store: Store,
+    pub(crate) desk: Option<Desk>,
+    pub(crate) held: BTreeMap<u64, Held>,
+    pub(crate) org: OrgId,
+    pub(crate) timing: Timing,
+    /// Each with its install and its join credential.
+    pub(crate) runners: Vec<(Runner, Install, String)>,
+    /// What join commands carry.
+    pub(crate) fingerprint: String,
+    account: AccountId,
+    clock: Arc<ServerClock>,
+    draw: Arc<Draw>,
+    rung: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Server {
+    pub(crate) fn new(runners: usize, timing: Timing, chance: &mut Chance) -> Self {
+        let clock = Arc::new(ServerClock::default());
+        let config = StoreConfig {
+            database_url: "memory:".into(),
+            blobs_url: "memory:".into(),
+            pg_connections: 0,
+            s3: S3Options::default(),
+        };
+        let masters = MasterKeys::parse(MASTER).expect("a good key");
+        let store = ready(Store::open(&config, masters, clock.now())).expect("a store in memory");
+        let dice = Mutex::new(Chance::new(chance.next()));
+        let draw: Arc<Draw> =
+            Arc::new(move |bytes: &mut [u8]| dice.lock().unwrap_or_else(PoisonError::into_inner).fill(bytes));
+        let now = clock.now();
+        let account = AccountId::new(now, chance.u128());
+        let org = OrgId::new(now, chance.u128());
+        let mut server = Self {
+            store,
+            desk: None,
+            held: BTreeMap::new(),
+            org,
+            timing,
+            runners: Vec::new(),
+            fingerprint: String::new(),
+            account,
+            clock,
+            draw,
+            rung: Arc::default(),
+        };
+        server.found(runners, chance).expect("a new store takes everything");
+        server.up().expect("a store that answers");
+        server.fingerprint = server.conductor().map(|c| c.signing_keys().fingerprint().to_owned()).unwrap_or_default();
+        server
+    }
+
+    /// An org with so many installs, each with its runner and a join credential.
+    fn found(&mut self, runners: usize, chance: &mut Chance) -> store::Result<()> {
+        let (now, store) = (self.clock.now(), &self.store);
+        let token = NewToken {
+            id: TokenId::new(now, chance.u128()),
+            account_id: self.account.clone(),
+            org_id: None,
+            role: Role::Admin,
+            name: "first".into(),
+            token: "fry_simulated".into(),
+            expires_at: None,
+        };
+        ready(store.bootstrap(self.account.clone(), "someone@example.com", token, now))?;
+        let build = RunnerId::new(now, chance.u128());
+        let org = Org {
+            id: self.org.clone(),
+            name: "acme".into(),
+            sandbox_mode: false,
+            build_runner_id: build.clone(),
+            created_by: self.account.clone(),
+            created_at: now,
+            updated_at: now,
+        };
+        let (name, kind) = ("build".to_owned(), RunnerKind::Build);
+        ready(store.create_org(
+            org,
+            NewRunner { id: build, org_id: self.org.clone(), name, kind, install_id: None },
+            None,
+        ))?;
+        let app = App {
+            id: AppId::new(now, chance.u128()),
+            org_id: self.org.clone(),
+            name: "web".into(),
+            display_name: "web".into(),
+            description: String::new(),
+            created_by: self.account.clone(),
+            created_at: now,
+            updated_at: now,
+        };
+        let app_id = app.id.clone();
+        ready(store.create_app(app, None))?;
+        for n in 0..runners {
+            let added = self.add_install(&app_id, format!("r{n}"), chance)?;
+            self.runners.push(added);
+        }
+        Ok(())
+    }
+
+    fn add_install(&self, app: &AppId, name: String, chance: &mut Chance) -> store::Result<(Runner, Install, String)> {
+        let now = self.clock.now();
+        let (id, runner) = (InstallId::new(now, chance.u128()), RunnerId::new(now, chance.u128()));
+        let install = Install {
+            id: id.clone(),
+            org_id: self.org.clone(),
+            app_id: app.clone(),
+            name: name.clone(),
+            platform: "local".into(),
+            cloud: serde_json::json!({}),
+            runner_id: runner.clone(),
+            created_by: self.account.clone(),
+            created_at: now,
+            updated_at: now,
+        };
+        let (org_id, kind, install_id) = (self.org.clone(), RunnerKind::Install, Some(id));
+        let new = NewRunner { id: runner.clone(), org_id, name, kind, install_id };
+        ready(self.store.create_install(install.clone(), new, None))?;
+        let credential = format!("fjc_{:032x}", chance.u128());
+        let id = CredentialId::new(now, chance.u128());
+        ready(self.store.add_credential(&self.org, &runner, id, &credential, "operator", now))?;
+        Ok((ready(self.store.runner(&self.org, runner.as_str()))?, install, credential))
+    }
+
+    /// A server starts on what the one before has committed.
+    pub(crate) fn up(&mut self) -> store::Result<()> {
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let conductor = ready(Conductor::new(self.store.clone(), clock, self.timing))?.drawing(Arc::clone(&self.draw));
+        self.desk = Some(Desk::new(conductor));
+        Ok(())
+    }
+
+    pub(crate) fn pass(&self, now_ms: u64) {
+        self.clock.passed_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_clock(&self, off_ms: i64) {
+        self.clock.off_ms.store(off_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn conductor(&self) -> Option<&Conductor> {
+        self.desk.as_ref().map(Desk::conductor)
+    }
+
+    /// Begins to hold a poll; it is not looked at yet.
+    pub(crate) fn hold(&mut self, id: u64, caller: Caller, wanted: PollRequest, call: Option<u64>, machine: usize) {
+        let Some(desk) = self.desk.clone() else { return };
+        let over = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&over);
+        let hold_over =
+            std::future::poll_fn(move |_| if flag.load(Ordering::Relaxed) { Poll::Ready(()) } else { Poll::Pending });
+        let future = Box::pin(async move { desk.poll(&caller, &wanted, hold_over).await });
+        self.held.insert(id, Held { future, over, call, machine });
+    }
+
+    /// Looks at a held poll; it goes when it is answered.
+    pub(crate) fn look(&mut self, id: u64, over: bool) -> Option<(Held, Result<PollAnswer, Box<ErrorBody>>)> {
+        let held = self.held.get_mut(&id)?;
+        if over {
+            held.over.store(true, Ordering::Relaxed);
+        }
+        let waker = Waker::from(Arc::new(Bell { held: id, rung: Arc::clone(&self.rung) }));
+        match held.future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => self.held.remove(&id).map(|held| (held, answer)),
+            Poll::Pending => None,
+        }
+    }
+
+    /// The held polls that were woken since the last time.
+    pub(crate) fn rung(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.rung.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the reconcilers do, each at its own pace.
+    pub(crate) fn reconcile(&self, round: u64, health: bool) -> store::Result<()> {
+        let Some(desk) = &self.desk else { return Ok(()) };
+        ready(desk.flush())?;
+        let conductor = desk.conductor();
+        ready(conductor.reconcile_leases())?;
+        if round.is_multiple_of(8) {
+            ready(conductor.reconcile_logs(Pace::default()))?;
+        }
+        if health && round.is_multiple_of(8) {
+            ready(conductor.reconcile_health())?;
+        }
+        if round.is_multiple_of(64) {
+            ready(conductor.reconcile_cleanup())?;
+        }
+        Ok(())
+    }
+
+    /// A user's request, perhaps repeated with the same key.
+    pub(crate) fn submit(&self, runner: usize, wanted: &Wanted) -> Option<JobId> {
+        let conductor = self.conductor()?;
+        let (runner, install, _) = &self.runners[runner];
+        let idem = Idempotency {
+            scope: self.account.clone(),
+            key: wanted.key.clone(),
+            request_digest: model::Digest::of(wanted.key.as_bytes()),
+        };
+        let created = if wanted.reads {
+            let job = NewRunnerJob { work: Work::Noop { sleep_ms: 1 }, priority: 0 };
+            ready(conductor.submit_runner_job(runner, job, "user", Some(idem)))
+        } else {
+            let step = StepSpec {
+                name: "run".into(),
+                inline_contents: None,
+                command: Some("true".into()),
+                source: None,
+                env: BTreeMap::new(),
+            };
+            let action = NewAction {
+                name: None,
+                steps: vec![step],
+                run_env: BTreeMap::new(),
+                timeout_s: 300,
+                secrets: Vec::new(),
+                limits: Limits::default(),
+                target: wanted.target.clone(),
+                priority: wanted.priority,
+            };
+            ready(conductor.submit_action(install.clone(), runner, action, "user", Some(idem)))
+        };
+        JobId::parse(&created.ok()?.id).ok()
+    }
+
+    pub(crate) fn job(&self, id: &JobId) -> Option<Job> {
+        ready(self.store.job(&self.org, id)).ok()
+    }
+
+    pub(crate) fn cancel(&self, id: &JobId) -> Option<Job> {
+        let now = self.conductor()?.now();
+        ready(self.store.cancel(&self.org, id, "user", now)).ok()
+    }
+
+    pub(crate) fn settle(&self, id: &JobId, outcome: Outcome) {
+        if let Some(conductor) = self.conductor() {
+            let _ = ready(self.store.settle(&self.org, id, outcome, "looked", "operator", conductor.now()));
+        }
+    }
+
+    pub(crate) fn change_runner(&self, runner: usize, change: RunnerChange) -> bool {
+        let Some(conductor) = self.conductor() else { return false };
+        let id = &self.runners[runner].0.id;
+        ready(self.store.change_runner(&self.org, id, change, "operator", conductor.now())).is_ok()
+    }
+}
+
+/// A job that a user wants.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    pub(crate) key: String,
+    /// It changes nothing, so it may be tried again.
+    pub(crate) reads: bool,
+    pub(crate) target: Option<String>,
+    pub(crate) priority: i64,
+}
