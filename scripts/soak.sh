@@ -1,30 +1,42 @@
 #!/usr/bin/env bash
-# Longer proofs, run by hand. PART=kills|store: the tests that draw their own seeds, again and again, SOAK_MINUTES=20.
-# PART=load: servers and databases killed under full load (a release build), FERRY_SOAK_S=600 for each of three variants.
-# PART=networks: every bad network for FERRY_SOAK_S=120, wrong clocks, full disks.
+# Longer proofs, run by hand, each part in at most half an hour; release builds.
+#   PART=sim       10,000 seeds of the simulator (SEEDS)
+#   PART=linear    a million operations against both databases (FERRY_LINEAR_OPS)
+#   PART=load      servers and databases killed under full load, 600 s for each of three variants (FERRY_SOAK_S)
+#   PART=networks  every bad network for 120 s (FERRY_SOAK_S), wrong clocks, full disks
+#   PART=herd      10,000 runners come back to a server that was killed (RUNNERS)
+#   PART=forgery   a million forged papers
+#   PART=kills     the tests that kill, with new seeds, again and again for 20 minutes (SOAK_MINUTES)
+#   PART=store     the tests of the store, likewise
 source "$(dirname "$0")/lib.sh"
 need_rust
 part=${PART:-kills}
 until=$((SECONDS + ${SOAK_MINUTES:-20} * 60))
-if [ "$part" = load ]; then
-    cargo build --release --workspace --all-features --bins
-    export FERRY_SOAK_S=${FERRY_SOAK_S:-600}
-    exec cargo test --release -p ferry --all-features --test it load_kills -- --nocapture
-fi
-cargo build --workspace --all-features --bins
-if [ "$part" = networks ]; then
-    export FERRY_SOAK_S=${FERRY_SOAK_S:-120}
-    exec cargo test -p ferry --all-features --test it -- --nocapture bad_networks clocks disk_full
-fi
+bins="${CARGO_TARGET_DIR:-target}/release"
+it() { cargo test --release -p ferry --all-features --test it -- --nocapture "$@"; }
+
+again_and_again() {
+    local rounds=0
+    while [ "$SECONDS" -lt "$until" ]; do
+        "$@" >target/soak.log 2>&1 || { tail -n 60 target/soak.log; say "soak $part: failed in round $((rounds + 1))"; exit 1; }
+        rounds=$((rounds + 1))
+        say "soak $part: $rounds rounds good"
+    done
+    say "soak $part: ok, $rounds rounds"
+}
+
 case $part in
-    kills) run() { cargo test -q -p ferry --all-features --test it crashes; } ;;
-    store) run() { cargo test -q -p store --all-features --test it; } ;;
-    *) say "there is no part '$part': use kills, store, load or networks"; exit 2 ;;
+    forgery) FERRY_FORGERIES=1000000 cargo test --release -p model forgeries -- --nocapture && exit 0 || exit 1 ;;
+    store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
+    sim | linear | load | networks | herd | kills) cargo build --release --workspace --all-features --bins ;;
+    *) say "there is no part '$part': use sim, linear, load, networks, herd, forgery, kills or store"; exit 2 ;;
 esac
-rounds=0
-while [ "$SECONDS" -lt "$until" ]; do
-    run >target/soak.log 2>&1 || { tail -n 60 target/soak.log; say "soak $part: failed in round $((rounds + 1))"; exit 1; }
-    rounds=$((rounds + 1))
-    say "soak $part: $rounds rounds good"
-done
-echo "soak $part: ok, $rounds rounds"
+case $part in
+    # A seed that breaks an invariant is printed with its story.
+    sim) "$bins/ferry" sim --seeds "${SEEDS:-10000}" --runners 4 --jobs 24 ;;
+    linear) FERRY_LINEAR_OPS=${FERRY_LINEAR_OPS:-1000000} it linear --test-threads 1 ;;
+    load) FERRY_SOAK_S=${FERRY_SOAK_S:-600} it load_kills ;;
+    networks) FERRY_SOAK_S=${FERRY_SOAK_S:-120} it bad_networks clocks disk_full ;;
+    herd) "$bins/bench" return "$bins" "${RUNNERS:-10000}" ;;
+    kills) again_and_again it crashes ;;
+esac

@@ -251,7 +251,7 @@ async fn crew(system: &System, n: usize, url: String, ops: Arc<AtomicU64>, wante
 }
 
 async fn linear(backend: Backend) {
-    let wanted = std::env::var("FERRY_LINEAR_OPS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000);
+    let wanted = std::env::var("FERRY_LINEAR_OPS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
     // Leases that do not end meanwhile: nothing happens but what the clients do.
     let options = options().on(backend).with("FERRY_TIMING__LEASE_S", 3600).with("FERRY_TIMING__RENEW_S", 600);
     let system = System::start(options).await;
