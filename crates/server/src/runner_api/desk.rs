@@ -3,20 +3,20 @@
 
 use std::sync::Arc;
 
+use api::ErrorBody;
 use api::runner::{
     JoinAnswer, JoinRequest, LogAnswer, PollAnswer, PollRequest, RenewAnswer, RenewRequest, ResultAnswer,
     ResultRequest, StartAnswer,
 };
-use api::{ErrorBody, headers};
-use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::body::Bytes;
+use axum::extract::{Path, State};
 use conductor::Conductor;
-use model::{ExecutionId, RunnerId, Timestamp, constants};
+use model::{ExecutionId, RunnerId, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::session::{OnExecution, Signed, check_time};
 use super::{executions, join, poll};
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 use crate::{AppState, presence};
 
 /// A server's memory: what is gone when it dies.
@@ -78,9 +78,7 @@ impl Desk {
     }
 
     pub async fn join(&self, wanted: &JoinRequest) -> Answer<JoinAnswer> {
-        let request = Request::builder().header(headers::PROTOCOL, constants::PROTOCOL).body(Body::from(json(wanted)));
-        let request = request.map_err(|e| Box::new(ApiError::invalid(e.to_string()).body("")))?;
-        told(join::join(State(self.state.clone()), request).await.map(|(_, answer)| answer.0))
+        told(join::open_session(&self.state, wanted).await)
     }
 
     /// Ready when there is something to say, or when the time to hold it is `over`.

@@ -30,7 +30,11 @@ pub(super) async fn keys(State(state): State<AppState>) -> Json<KeysAnswer> {
 pub(super) async fn join(State(state): State<AppState>, request: Request) -> ApiResult<(StatusCode, Json<JoinAnswer>)> {
     check_protocol(request.headers())?;
     let body = request::bytes(request, &state).await?;
-    let wanted: JoinRequest = request::parse(&body)?;
+    let answer = open_session(&state, &request::parse(&body)?).await?;
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+pub(super) async fn open_session(state: &AppState, wanted: &JoinRequest) -> ApiResult<JoinAnswer> {
     if !join_proof(&wanted.public_key).verify(&wanted.public_key, &wanted.proof) {
         return Err(ApiError::new(ErrorCode::BadSignature, "the proof does not match the public key"));
     }
@@ -40,7 +44,7 @@ pub(super) async fn join(State(state): State<AppState>, request: Request) -> Api
         state.store().join(&wanted.credential, &wanted.public_key, &wanted.version, &wanted.hostname, now).await?;
     crash_point!("server.joined");
     tracing::info!(runner = %joined.runner.id, generation = joined.generation, "a runner joined");
-    let answer = JoinAnswer {
+    Ok(JoinAnswer {
         runner_id: joined.runner.id,
         name: joined.runner.name,
         kind: joined.runner.kind,
@@ -51,6 +55,5 @@ pub(super) async fn join(State(state): State<AppState>, request: Request) -> Api
         settings: joined.runner.settings,
         timing: state.wire_timing(),
         server_time: now,
-    };
-    Ok((StatusCode::CREATED, Json(answer)))
+    })
 }
