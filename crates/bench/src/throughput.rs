@@ -49,5 +49,7 @@ pub(crate) async fn jobs_per_s(options: Options, backend: Backend, jobs: usize) 
         ensure!(started.elapsed() < Duration::from_secs(120), "the jobs do not end");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    Ok(jobs as f64 / started.elapsed().as_secs_f64())
+    let (seconds, polls) = (started.elapsed().as_secs_f64(), tally.polls.load(Ordering::Relaxed));
+    eprintln!("{backend}: {jobs} jobs, {polls} polls, {seconds:.1} s");
+    Ok(jobs as f64 / seconds)
 }

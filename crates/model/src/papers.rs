@@ -134,6 +134,16 @@ fn decode_public(text: &str) -> Result<VerifyingKey, PaperError> {
     VerifyingKey::from_bytes(&bytes).map_err(|_| bad())
 }
 
+/// The public half of a session's key.
+#[derive(Debug, Clone)]
+pub struct PublicKey(VerifyingKey);
+
+impl PublicKey {
+    pub fn parse(text: &str) -> Result<Self, PaperError> {
+        decode_public(text).map(Self)
+    }
+}
+
 fn decode_signature(text: &str) -> Option<Signature> {
     let bytes: [u8; 64] = B64.decode(text).ok()?.try_into().ok()?;
     Some(Signature::from_bytes(&bytes))
@@ -215,7 +225,12 @@ impl RequestText<'_> {
 
     /// Checks the signature with the session's public key.
     pub fn verify(&self, public: &str, signature: &str) -> bool {
-        let (Ok(key), Some(signature)) = (decode_public(public), decode_signature(signature)) else { return false };
+        PublicKey::parse(public).is_ok_and(|key| self.verify_with(&key, signature))
+    }
+
+    /// The same, with a key that was parsed before.
+    pub fn verify_with(&self, PublicKey(key): &PublicKey, signature: &str) -> bool {
+        let Some(signature) = decode_signature(signature) else { return false };
         key.verify_strict(&message(REQUEST_TAG, self.text().as_bytes()), &signature).is_ok()
     }
 }

@@ -213,7 +213,7 @@ impl Store {
                     let (new, idem) = (new.clone(), idem.clone());
                     Box::pin(async move { insert_job(tx, new, idem.as_ref()).await })
                 },
-                || self.notifier().wake(topic::runner(&runner)),
+                || self.notifier().wake(topic::queued(&runner)),
             )
             .await?;
         // Who began to look before the commit and parks only now.

@@ -16,6 +16,11 @@ pub mod topic {
         format!("runner:{id}")
     }
 
+    /// A job of this runner stands in the writer's queue: a write finds it, a read not yet.
+    pub fn queued(id: &model::RunnerId) -> String {
+        format!("queued:{id}")
+    }
+
     /// The log and the state of a job.
     pub fn job(id: &model::JobId) -> String {
         format!("job:{id}")

@@ -25,8 +25,15 @@ pub struct PollInput {
     pub held: Vec<(ExecutionId, u64, HeldState)>,
     pub lease_s: u64,
     pub now: Timestamp,
-    /// Ids and token hashes for what may be claimed; drawn outside the transaction.
+    /// Ids and token hashes for what may be claimed; drawn outside the transaction. A look needs none.
     pub fresh: Vec<(ExecutionId, String)>,
+}
+
+impl PollInput {
+    /// How many jobs may be claimed at most.
+    pub fn most(&self) -> usize {
+        self.free.values().map(|slots| *slots as usize).sum::<usize>().min(CLAIMS_PER_POLL)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -56,27 +63,23 @@ pub struct Assigned {
 pub const CLAIMS_PER_POLL: usize = 16;
 
 impl Store {
-    /// One look of a runner at the queue: its list is compared with ours, cancellations are collected, and jobs are
-    /// claimed by priority, then oldest first. Most looks find nothing to do, and write nothing.
-    pub async fn poll(&self, input: PollInput) -> Result<PollOutput> {
-        let input = Arc::new(input);
-        let looked = Arc::clone(&input);
+    /// One look of a runner at the queue: its list is compared with ours, and cancellations are collected. `None` when there
+    /// is something to write, or to claim: then `poll` does it. Most looks find nothing, and cost no write.
+    pub async fn look(&self, input: &PollInput) -> Result<Option<PollOutput>> {
+        let input = Arc::new(input.clone());
         let found = self
             .main()
             .glance(move |tx| {
-                let input = Arc::clone(&looked);
+                let input = Arc::clone(&input);
                 Box::pin(async move { look(tx, &input).await })
             })
             .await?;
-        if found.is_quiet() { Ok(found.output) } else { self.act(input).await }
+        Ok(found.is_quiet().then_some(found.output))
     }
 
-    /// As `poll`, for a runner that was woken: there is something to do. One transaction.
-    pub async fn poll_woken(&self, input: PollInput) -> Result<PollOutput> {
-        self.act(Arc::new(input)).await
-    }
-
-    async fn act(&self, input: Arc<PollInput>) -> Result<PollOutput> {
+    /// Looks, writes what follows from the runner's list, and claims jobs, by priority, then oldest first. One transaction.
+    pub async fn poll(&self, input: PollInput) -> Result<PollOutput> {
+        let input = Arc::new(input);
         let output = self
             .main()
             .write(move |tx| {
@@ -276,11 +279,11 @@ struct Candidate {
 async fn candidates(tx: &mut Tx<'_>, input: &PollInput) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     let any = "SELECT 1 FROM jobs WHERE runner_id = $1 AND grp > '' AND state = 'queued' LIMIT 1";
-    if input.fresh.is_empty() || tx.get(any, params![&input.runner_id]).await?.is_none() {
+    if input.most() == 0 || tx.get(any, params![&input.runner_id]).await?.is_none() {
         return Ok(candidates);
     }
     for (group, slots) in input.free.iter().filter(|(_, slots)| **slots > 0) {
-        let limit = (*slots as usize).min(input.fresh.len()) as u64;
+        let limit = (*slots as usize).min(input.most()) as u64;
         for row in tx.query(CANDIDATES, params![&input.runner_id, group.as_str(), limit]).await? {
             let priority = std::cmp::Reverse(row.get(2)?);
             candidates.push(Candidate { priority, created_at: row.get(3)?, id: row.get(0)?, target: row.get(1)? });
@@ -296,7 +299,7 @@ async fn claim(
     candidates: Vec<Candidate>,
     claimed: &mut Vec<Assigned>,
 ) -> Result<()> {
-    let most = input.fresh.len().min(CLAIMS_PER_POLL);
+    let most = input.fresh.len().min(input.most());
     let mut targets = BTreeSet::new();
     for candidate in candidates {
         if claimed.len() >= most {

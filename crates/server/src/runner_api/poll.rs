@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use crash::crash_point;
 use model::papers::Grant;
 use model::{Digest, ExecutionId, RunnerId, constants};
-use store::{Assigned, CLAIMS_PER_POLL, PollInput, PollOutput, Session, StoreError, topic};
+use store::{Assigned, PollInput, PollOutput, Session, StoreError, topic};
 
 use super::session::Signed;
 use crate::AppState;
@@ -59,15 +59,16 @@ async fn hold(
 ) -> ApiResult<PollAnswer> {
     let runner = &open.runner;
     tokio::pin!(over);
-    let subscription = state.store().notifier().subscribe(topic::runner(runner));
+    let changed = state.store().notifier().subscribe(topic::runner(runner));
+    let queued = state.store().notifier().subscribe(topic::queued(runner));
     state.presence.seen(runner, Some(wanted.report.clone()), state.conductor.now());
-    let (fresh, tokens) = fresh(state, wanted);
-    let mut was_woken = false;
+    let mut was_queued = false;
     loop {
-        let woken = subscription.notified();
-        tokio::pin!(woken);
-        woken.as_mut().enable();
-        let input = PollInput {
+        let (changed, queued) = (changed.notified(), queued.notified());
+        tokio::pin!(changed, queued);
+        changed.as_mut().enable();
+        queued.as_mut().enable();
+        let mut input = PollInput {
             runner_id: runner.clone(),
             generation,
             order: (wanted.process, wanted.seq),
@@ -75,10 +76,19 @@ async fn hold(
             held: wanted.held.iter().map(|h| (h.execution_id.clone(), h.epoch, h.state)).collect(),
             lease_s: state.conductor.timing.lease_s,
             now: state.conductor.now(),
-            fresh: fresh.clone(),
+            fresh: Vec::new(),
         };
         crash_point!("server.before_claim");
-        let found = if was_woken { state.store().poll_woken(input).await? } else { state.store().poll(input).await? };
+        // What was only queued can't be seen without a write.
+        let quiet = if was_queued { None } else { state.store().look(&input).await? };
+        let mut tokens = Vec::new();
+        let found = match quiet {
+            Some(found) => found,
+            None => {
+                (input.fresh, tokens) = fresh(state, input.most());
+                state.store().poll(input).await?
+            }
+        };
         if !found.claimed.is_empty() {
             crash_point!("server.claimed");
         }
@@ -98,15 +108,14 @@ async fn hold(
             () = &mut over => {
                 return answer(state, runner, generation, wanted, found, &tokens).await;
             }
-            () = woken => was_woken = true,
+            () = queued => was_queued = true,
+            () = changed => was_queued = false,
         }
     }
 }
 
 /// Ids and tokens for what may be claimed: drawn before, because a transaction draws no randomness.
-fn fresh(state: &AppState, wanted: &PollRequest) -> (Vec<(ExecutionId, String)>, Vec<String>) {
-    let free: u64 = wanted.free.values().map(|slots| u64::from(*slots)).sum();
-    let count = free.min(CLAIMS_PER_POLL as u64) as usize;
+fn fresh(state: &AppState, count: usize) -> (Vec<(ExecutionId, String)>, Vec<String>) {
     let tokens: Vec<String> = (0..count).map(|_| state.conductor.secret("fxt")).collect();
     let now = state.conductor.now();
     let id = || ExecutionId::new(now, state.conductor.random_u128());

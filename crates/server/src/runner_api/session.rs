@@ -8,7 +8,7 @@ use api::{ErrorCode, headers};
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::HeaderMap;
-use model::papers::RequestText;
+use model::papers::{PublicKey, RequestText};
 use model::{Digest, ExecutionId, RunnerId, Timestamp, constants};
 use store::{ExecutionRow, Session, StoreError};
 
@@ -20,13 +20,28 @@ use crate::request;
 /// session was fenced is asked of the database, in the transaction that matters.
 #[derive(Clone, Default)]
 pub(crate) struct SessionCache {
-    entries: Arc<Mutex<HashMap<(RunnerId, u64), Session>>>,
+    entries: Arc<Mutex<HashMap<(RunnerId, u64), Arc<Known>>>>,
 }
 
 const CACHED: usize = 50_000;
 
+/// A session, with its key parsed.
+#[derive(Debug)]
+pub(crate) struct Known {
+    session: Session,
+    key: PublicKey,
+}
+
+impl std::ops::Deref for Known {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
 impl SessionCache {
-    pub(super) async fn get(&self, state: &AppState, runner: &RunnerId, generation: u64) -> ApiResult<Session> {
+    pub(super) async fn get(&self, state: &AppState, runner: &RunnerId, generation: u64) -> ApiResult<Arc<Known>> {
         let key = (runner.clone(), generation);
         let cached = self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(session) = cached {
@@ -42,12 +57,15 @@ impl SessionCache {
             }
             Err(other) => return Err(other.into()),
         };
+        let parsed =
+            PublicKey::parse(&session.public_key).map_err(|e| ApiError::new(ErrorCode::BadSignature, e.to_string()))?;
+        let known = Arc::new(Known { session, key: parsed });
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= CACHED {
             entries.clear();
         }
-        entries.insert(key, session.clone());
-        Ok(session)
+        entries.insert(key, Arc::clone(&known));
+        Ok(known)
     }
 }
 
@@ -77,7 +95,7 @@ pub(super) fn check_protocol(headers: &HeaderMap) -> ApiResult<()> {
 
 /// A request whose signature was good.
 pub(crate) struct Signed {
-    pub(super) session: Session,
+    pub(super) session: Arc<Known>,
     pub(super) nonce: String,
     pub(super) body: Bytes,
 }
@@ -127,7 +145,7 @@ impl FromRequest<AppState> for Signed {
             nonce: &nonce,
             body: &body,
         };
-        if !text.verify(&session.public_key, &signature) {
+        if !text.verify_with(&session.key, &signature) {
             return Err(refused("the signature does not match the session's key"));
         }
         check_time(&time, state.conductor.now())?;

@@ -103,7 +103,8 @@ impl Db {
         }
     }
 
-    /// As `read`, for a few rows by their keys: on SQLite the calling thread does it, which takes microseconds.
+    /// A look at a few rows by their keys. On SQLite the calling thread does it, on one snapshot, which takes microseconds; on
+    /// PostgreSQL each statement sees what is there when it is run.
     pub(crate) async fn glance<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
@@ -112,7 +113,7 @@ impl Db {
         match self {
             Self::Sqlite(db) => db.glance(f).await,
             Self::Inline(db) => db.read(&f),
-            Self::Postgres(db) => db.read(f).await,
+            Self::Postgres(db) => db.glance(f).await,
         }
     }
 

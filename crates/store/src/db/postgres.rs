@@ -1,6 +1,6 @@
 //! PostgreSQL: a pool, repeatable-read transactions, and a bounded number of retries after a serialization failure.
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Transaction};
+use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Transaction};
 use futures::future::BoxFuture;
 use tokio_postgres::IsolationLevel;
 use tokio_postgres::error::SqlState;
@@ -84,6 +84,16 @@ impl Postgres {
         self.attempt(&f, true).await.map_err(|failure| failure.error)
     }
 
+    /// Each statement by itself, without a transaction around them.
+    pub(super) async fn glance<T, F>(&self, f: F) -> Result<T>
+    where
+        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
+    {
+        let client = self.pool.get().await?;
+        let mut tx = Tx::Postgres(PostgresTx { on: On::Client(&client), again: 0 });
+        f(&mut tx).await
+    }
+
     async fn attempt<T, F>(&self, f: &F, read_only: bool) -> Result<T, Failure>
     where
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
@@ -96,7 +106,7 @@ impl Postgres {
             .start()
             .await
             .map_err(Failure::from)?;
-        let mut tx = Tx::Postgres(PostgresTx { transaction: &transaction, again: 0 });
+        let mut tx = Tx::Postgres(PostgresTx { on: On::Transaction(&transaction), again: 0 });
         let outcome = f(&mut tx).await;
         let again = if let Tx::Postgres(PostgresTx { again, .. }) = tx { again } else { 0 };
         match outcome {
@@ -145,10 +155,26 @@ impl From<tokio_postgres::Error> for Failure {
     }
 }
 
+/// What statements are run on.
+enum On<'c> {
+    Client(&'c Client),
+    Transaction(&'c Transaction<'c>),
+}
+
 pub struct PostgresTx<'c> {
-    transaction: &'c Transaction<'c>,
+    on: On<'c>,
     /// A statement failed because of another transaction: the whole may be run so often.
     again: u32,
+}
+
+/// The same call on either.
+macro_rules! on {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        match $self.on {
+            On::Client(client) => client.$method($($argument),*).await,
+            On::Transaction(transaction) => transaction.$method($($argument),*).await,
+        }
+    };
 }
 
 impl PostgresTx<'_> {
@@ -160,23 +186,23 @@ impl PostgresTx<'_> {
     }
 
     pub(super) async fn exec(&mut self, sql: &'static str, params: Vec<Value>) -> Result<u64> {
-        let prepared = self.transaction.prepare_cached(sql).await;
+        let prepared = on!(self.prepare_cached(sql));
         let statement = self.note(prepared)?;
         let refs: Vec<&(dyn ToSql + Sync)> = params.iter().map(|v| v as &(dyn ToSql + Sync)).collect();
-        let outcome = self.transaction.execute(&statement, &refs).await;
+        let outcome = on!(self.execute(&statement, &refs));
         self.note(outcome)
     }
 
     pub(super) async fn query(&mut self, sql: &'static str, params: Vec<Value>) -> Result<Vec<Row>> {
-        let prepared = self.transaction.prepare_cached(sql).await;
+        let prepared = on!(self.prepare_cached(sql));
         let statement = self.note(prepared)?;
         let refs: Vec<&(dyn ToSql + Sync)> = params.iter().map(|v| v as &(dyn ToSql + Sync)).collect();
-        let outcome = self.transaction.query(&statement, &refs).await;
+        let outcome = on!(self.query(&statement, &refs));
         self.note(outcome)?.iter().map(from_postgres).collect()
     }
 
     pub(super) async fn batch(&mut self, sql: &str) -> Result<()> {
-        let outcome = self.transaction.batch_execute(sql).await;
+        let outcome = on!(self.batch_execute(sql));
         self.note(outcome)
     }
 }

@@ -19,18 +19,44 @@ const QUEUE: usize = 4096;
 const GROUP: usize = 256;
 const STATEMENTS: usize = 128;
 
-/// What a request leaves behind: whether its part is to be kept, and whom to tell after the commit.
-struct Done {
-    keep: bool,
-    tell: Tell,
+/// A transaction that waits for the writer, or was run and waits for the commit.
+trait Request: Send {
+    /// Runs it on the connection, or refuses it with the reason why it can't be run. It may be run again. Says whether
+    /// its part is to be kept.
+    fn run(&mut self, connection: Result<&mut Connection>) -> bool;
+
+    /// Answers, after the commit.
+    fn tell(self: Box<Self>, commit: Result<()>);
 }
 
-/// A request runs on the connection, or is refused with the reason why it can't.
-type Request = Box<dyn FnOnce(Result<&mut Connection>) -> Done + Send>;
+struct Pending<T, F> {
+    f: F,
+    outcome: Result<T>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T, F> Request for Pending<T, F>
+where
+    T: Send + 'static,
+    F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
+{
+    fn run(&mut self, connection: Result<&mut Connection>) -> bool {
+        self.outcome = connection.and_then(|connection| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &self.f)))
+                .unwrap_or_else(|_| Err(StoreError::db("a transaction panicked")))
+        });
+        self.outcome.is_ok()
+    }
+
+    fn tell(self: Box<Self>, commit: Result<()>) {
+        // The caller may have gone; what it asked for is done all the same.
+        let _ = self.reply.send(self.outcome.and_then(|value| commit.map(|()| value)));
+    }
+}
 
 #[derive(Clone)]
 pub struct Sqlite {
-    writer: mpsc::SyncSender<Request>,
+    writer: mpsc::SyncSender<Box<dyn Request>>,
     readers: Arc<Readers>,
 }
 
@@ -66,25 +92,15 @@ impl Sqlite {
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let request: Request = Box::new(move |connection| {
-            let outcome = connection.and_then(|connection| {
-                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &f)))
-                    .unwrap_or_else(|_| Err(StoreError::db("a transaction panicked")))
-            });
-            let keep = outcome.is_ok();
-            let tell = Box::new(move |commit: Result<()>| {
-                // The caller may have gone; what it asked for is done all the same.
-                let _ = reply.send(outcome.and_then(|value| commit.map(|()| value)));
-            });
-            Done { keep, tell }
-        });
+        let outcome = Err(StoreError::db("the transaction was not run"));
+        let request = Box::new(Pending { f, outcome, reply });
         self.send(request).await?;
         queued();
         answer.await.map_err(|_| StoreError::db("the writer thread ended"))?
     }
 
     /// Queues a request; waits without blocking the runtime when the queue is full.
-    async fn send(&self, mut request: Request) -> Result<()> {
+    async fn send(&self, mut request: Box<dyn Request>) -> Result<()> {
         loop {
             match self.writer.try_send(request) {
                 Ok(()) => return Ok(()),
@@ -164,6 +180,9 @@ fn prepare(connection: &Connection) -> Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // In KiB, below zero; and pages. With less, the pages of the indexes come and go with every transaction.
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     Ok(())
 }
 
@@ -174,51 +193,89 @@ pub(super) fn keep_plans(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Drains the queue into one transaction, a savepoint for each request, and answers after the commit.
-fn write_loop(mut connection: Connection, requests: &mpsc::Receiver<Request>) {
+/// Drains the queue into one transaction, and answers after the commit.
+fn write_loop(mut connection: Connection, requests: &mpsc::Receiver<Box<dyn Request>>) {
     while let Ok(first) = requests.recv() {
         let mut group = vec![first];
         while group.len() < GROUP {
             let Ok(next) = requests.try_recv() else { break };
             group.push(next);
         }
-        let begun = command(&connection, "BEGIN IMMEDIATE");
-        let mut lost = begun.err().map(|e| format!("can't begin: {e}"));
-        let mut told = Vec::with_capacity(group.len());
-        for request in group {
-            told.push(run_request(&mut connection, request, &mut lost));
-        }
-        if lost.is_none()
-            && let Err(error) = command(&connection, "COMMIT")
-        {
-            lost = Some(format!("commit failed: {error}"));
-        }
-        if lost.is_some() && !connection.is_autocommit() {
-            let _ = connection.execute_batch("ROLLBACK");
-        }
-        for (tell, error) in told {
-            tell(match (&lost, error) {
-                (Some(message), _) => Err(gone(message)),
-                (None, Some(e)) => Err(e),
-                (None, None) => Ok(()),
-            });
+        let verdicts = if run_straight(&mut connection, &mut group) {
+            group.iter().map(|_| Ok(())).collect()
+        } else {
+            run_apart(&mut connection, &mut group)
+        };
+        for (request, verdict) in group.into_iter().zip(verdicts) {
+            request.tell(verdict);
         }
     }
 }
 
-type Tell = Box<dyn FnOnce(Result<()>) + Send>;
+/// Runs a group without savepoints, which cost a copy of every page: good for as long as none that fails has written
+/// something. False when nothing of it was kept.
+fn run_straight(connection: &mut Connection, group: &mut [Box<dyn Request>]) -> bool {
+    if command(connection, "BEGIN IMMEDIATE").is_err() {
+        return false;
+    }
+    for request in group {
+        let before = connection.total_changes();
+        let keep = request.run(Ok(connection));
+        if connection.is_autocommit() || (!keep && connection.total_changes() != before) {
+            rollback(connection);
+            return false;
+        }
+    }
+    let committed = command(connection, "COMMIT").is_ok();
+    rollback(connection);
+    committed
+}
+
+fn rollback(connection: &Connection) {
+    if !connection.is_autocommit() {
+        let _ = command(connection, "ROLLBACK");
+    }
+}
+
+/// Runs a group with a savepoint for each request, so that one that fails takes nothing else along.
+fn run_apart(connection: &mut Connection, group: &mut [Box<dyn Request>]) -> Vec<Result<()>> {
+    let begun = command(connection, "BEGIN IMMEDIATE");
+    let mut lost = begun.err().map(|e| format!("can't begin: {e}"));
+    let mut errors = Vec::with_capacity(group.len());
+    for request in group {
+        errors.push(run_request(connection, &mut **request, &mut lost));
+    }
+    if lost.is_none()
+        && let Err(error) = command(connection, "COMMIT")
+    {
+        lost = Some(format!("commit failed: {error}"));
+    }
+    rollback(connection);
+    let verdict = |error: Option<StoreError>| match (&lost, error) {
+        (Some(message), _) => Err(gone(message)),
+        (None, Some(e)) => Err(e),
+        (None, None) => Ok(()),
+    };
+    errors.into_iter().map(verdict).collect()
+}
 
 /// Runs one request of a group in a savepoint. `lost` says that the group's transaction is over: a full disk, for one, makes
 /// SQLite roll all of it back, and nothing may run outside it.
-fn run_request(connection: &mut Connection, request: Request, lost: &mut Option<String>) -> (Tell, Option<StoreError>) {
+fn run_request(
+    connection: &mut Connection,
+    request: &mut dyn Request,
+    lost: &mut Option<String>,
+) -> Option<StoreError> {
     if let Some(message) = lost {
-        return (request(Err(gone(message))).tell, None);
+        request.run(Err(gone(message)));
+        return None;
     }
     if let Err(error) = command(connection, "SAVEPOINT request") {
-        return (request(Err(error.into())).tell, None);
+        request.run(Err(error.into()));
+        return None;
     }
-    let done = request(Ok(connection));
-    let undone = if done.keep { Ok(()) } else { command(connection, "ROLLBACK TO request") };
+    let keep = request.run(Ok(connection));
+    let undone = if keep { Ok(()) } else { command(connection, "ROLLBACK TO request") };
     let closed =
         if connection.is_autocommit() { Ok(()) } else { undone.and_then(|()| command(connection, "RELEASE request")) };
     if connection.is_autocommit() {
@@ -228,7 +285,7 @@ fn run_request(connection: &mut Connection, request: Request, lost: &mut Option<
         // It can't be told apart from the others any more.
         lost.get_or_insert_with(|| format!("a savepoint failed: {error}"));
     }
-    (done.tell, closed.err().map(StoreError::from))
+    closed.err().map(StoreError::from)
 }
 
 fn gone(message: &str) -> StoreError {
