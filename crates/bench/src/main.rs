@@ -75,7 +75,12 @@ fn main() -> anyhow::Result<()> {
             ["hold", goal] => bare::hold(serde_json::from_str(goal)?).await,
             ["bare"] => bare::serve(None).await,
             ["bare", cert, key] => bare::serve(Some(((*cert).to_owned(), (*key).to_owned()))).await,
-            ["return", dist, count] => parked::come_back(&options(Path::new(dist))?, count.parse()?).await,
+            ["return", dist, count] => parked::come_back(options(Path::new(dist))?, count.parse()?).await,
+            // A pool of four connections: no parked runner holds one.
+            ["return-postgres", dist, count] => {
+                let options = options(Path::new(dist))?.on(Backend::Postgres).with("FERRY_DATABASE__CONNECTIONS", 4);
+                parked::come_back(options, count.parse()?).await
+            }
             [dist, out, only @ ..] => {
                 let figures = measure(Path::new(dist), only).await?;
                 print(&figures);

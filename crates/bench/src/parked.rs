@@ -40,8 +40,8 @@ pub(crate) async fn figures(dist: &Path) -> anyhow::Result<Vec<Figure>> {
 }
 
 /// Parks a herd, kills the server under it, and says how it came back; fails when that is not as it should be.
-pub(crate) async fn come_back(options: &Options, count: usize) -> anyhow::Result<()> {
-    let mut system = System::start(options.clone()).await;
+pub(crate) async fn come_back(options: Options, count: usize) -> anyhow::Result<()> {
+    let mut system = System::start(options).await;
     let herd = Herd::park(&system, count, None).await?;
     let back = herd::restart(&mut system, &herd).await?;
     println!("{count} runners came back: {back:?}");

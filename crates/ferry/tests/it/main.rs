@@ -10,6 +10,7 @@ mod crash_matrix;
 mod crashes;
 mod dev;
 mod disk_full;
+mod herd;
 mod hostile;
 mod linear;
 mod load_kills;
