@@ -20,8 +20,11 @@ use crate::request;
 /// session was fenced is asked of the database, in the transaction that matters.
 #[derive(Clone, Default)]
 pub(crate) struct SessionCache {
-    entries: Arc<Mutex<HashMap<(RunnerId, u64), Arc<Known>>>>,
+    entries: Arc<Mutex<Sessions>>,
 }
+
+/// By runner and generation.
+type Sessions = HashMap<(RunnerId, u64), Arc<Known>>;
 
 const CACHED: usize = 50_000;
 
