@@ -94,7 +94,7 @@ impl Herd {
         let port = url.rsplit(':').next().and_then(|p| p.parse().ok()).context("a port")?;
         let mut herd = Self { child, lines, port, count };
         herd.said().await?;
-        let until = Instant::now() + Duration::from_secs(120);
+        let until = Instant::now() + Duration::from_secs(240);
         while herd.connected()? < count {
             ensure!(Instant::now() < until, "{} of {count} drones are parked", herd.connected()?);
             herd.said().await?;
