@@ -7,9 +7,9 @@ use crate::{
     value::Value,
 };
 
-pub(crate) fn render(tree: &Tree, data: &serde_json::Value, bounds: &Bounds) -> Result<String, Fault> {
+pub(crate) fn render(tree: &Tree, data: &Value, bounds: &Bounds) -> Result<String, Fault> {
     let budget = Budget::new(*bounds);
-    let data = Value::from_json(data, bounds.max_depth_levels).map_err(|wrong| place(0, wrong))?;
+    let data = budget.check(data.clone()).map_err(|wrong| place(0, wrong))?;
     let mut machine = Machine { tree, out: budget.out(), budget, vars: vec![("$".into(), data.clone())], levels: 0 };
     machine.nodes(&tree.body, &data)?;
     Ok(machine.out.text)
@@ -104,6 +104,9 @@ impl Machine<'_> {
             }
             Value::Map(entries, _) => {
                 Box::new(entries.iter().map(|(key, value)| (Value::Str(key.clone()), value.clone())))
+            }
+            Value::Int(_) | Value::Int64(_) if branch.pipe.vars.len() == 2 => {
+                return Err(Fault::new(pos, "a number gives range one variable, not two"));
             }
             Value::Int(n) => Box::new((0..*n).map(|n| (Value::Int(n), Value::Int(n)))),
             Value::Int64(n) => Box::new((0..*n).map(|n| (Value::Int64(n), Value::Int64(n)))),

@@ -51,6 +51,24 @@ pub(crate) fn scientific(n: f64, digits: usize) -> String {
     exponential(n.is_sign_negative(), &mantissa.replace('.', ""), exponent.parse().unwrap_or(0), 2)
 }
 
+/// As `%g` with a precision: that many digits, without zeros at the end.
+pub(crate) fn significant(n: f64, digits: usize) -> String {
+    let digits = digits.max(1);
+    let text = scientific(n, digits - 1);
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let short = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text.to_string(),
+    };
+    match exponent.parse::<i64>() {
+        Ok(exponent) if (-4..digits as i64).contains(&exponent) => {
+            let after_point = usize::try_from(digits as i64 - 1 - exponent).unwrap_or(0);
+            short(&format!("{n:.after_point$}"))
+        }
+        _ => format!("{}e{exponent}", short(mantissa)),
+    }
+}
+
 /// As `encoding/json`.
 pub(crate) fn json(n: f64) -> String {
     let (negative, digits, exponent) = shortest(n);

@@ -7,7 +7,8 @@
 //! - lists and maps print as JSON, whole floats up to 2^53 as integers; maps are always in the order of their keys;
 //! - `set`, `unset` and `merge` never change data: they give a new map, and where their first argument is a variable, that variable
 //!   holds it from then on (two names of one map do not see each other's changes);
-//! - `b64dec` of something else is an error; text is never cut inside a character.
+//! - lists are of one type, whatever function made them, and an empty one is never `null`;
+//! - `b64dec` of something else is an error; text is never cut inside a character; `printf` knows no `*` and no `[n]`.
 
 mod exec;
 mod float;
@@ -33,9 +34,9 @@ pub struct TemplateError {
 /// What rendering may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Blocks, parentheses and templates inside each other, and lists and maps inside each other.
+    /// Blocks, parentheses and templates inside each other, and lists and maps inside each other. Each costs stack.
     pub max_depth_levels: usize,
-    /// Rounds of loops, calls, and elements that functions look at.
+    /// Rounds of loops, calls, and elements or 256 bytes of text that functions go through.
     pub max_steps: u64,
     /// The result, and each text on the way to it.
     pub max_output_bytes: usize,
@@ -46,6 +47,9 @@ impl Default for Bounds {
         Bounds { max_depth_levels: 128, max_steps: 1_000_000, max_output_bytes: 8 << 20 }
     }
 }
+
+/// More than any real data; what reads JSON stops at 128.
+const MAX_DATA_LEVELS: usize = 256;
 
 /// A parsed template.
 #[derive(Debug)]
@@ -65,12 +69,30 @@ impl Template {
 
     /// Renders with `data` as the dot. A missing key is an error.
     pub fn render(&self, data: &serde_json::Value, bounds: &Bounds) -> Result<String, TemplateError> {
-        exec::render(&self.tree, data, bounds).map_err(|fault| fault.at(&self.text))
+        self.render_data(&Data::new(data)?, bounds)
+    }
+
+    /// As `render`, for many templates with the same data.
+    pub fn render_data(&self, data: &Data, bounds: &Bounds) -> Result<String, TemplateError> {
+        exec::render(&self.tree, &data.0, bounds).map_err(|fault| fault.at(&self.text))
     }
 
     /// Every path below the data that the template may read, in the order of the text.
     pub fn references(&self) -> Vec<Reference> {
         references::find(&self.text, &self.tree)
+    }
+}
+
+/// Data in the form that templates read: made once, cheap to use again.
+#[derive(Debug, Clone)]
+pub struct Data(value::Value);
+
+impl Data {
+    pub fn new(json: &serde_json::Value) -> Result<Data, TemplateError> {
+        match value::Value::from_json(json, MAX_DATA_LEVELS) {
+            Ok(value) => Ok(Data(value)),
+            Err(wrong) => Err(TemplateError { line: 1, column: 1, message: wrong.message, hint: wrong.hint }),
+        }
     }
 }
 
@@ -104,8 +126,15 @@ pub(crate) fn line_column(text: &str, pos: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }
 
+const MAX_NAME_BYTES: usize = 100;
+const MAX_NAMES: usize = 1000;
+
 /// The one of `names` that `name` was probably meant to be.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > MAX_NAME_BYTES {
+        return None;
+    }
+    let names = names.filter(|known| known.len() <= MAX_NAME_BYTES).take(MAX_NAMES);
     let (distance, near) = names.map(|known| (strsim::damerau_levenshtein(name, known), known)).min()?;
     (distance <= 1 + name.len() / 4 && distance < name.len()).then_some(near)
 }

@@ -27,7 +27,9 @@ pub(crate) fn sprintf(format: &str, args: &[Value], budget: &mut Budget) -> Resu
     let mut rest = format;
     while let Some(at) = rest.find('%') {
         out.push(&rest[..at])?;
-        let (verb, letter, after) = verb(&rest[at + 1..])?;
+        let (mut verb, letter, after) = verb(&rest[at + 1..])?;
+        // Before `v` a plus asks for the names of fields.
+        verb.plus &= letter != Some('v');
         rest = after;
         match letter {
             None => out.push("%!(NOVERB)")?,
@@ -98,37 +100,22 @@ fn write(verb: &Verb, letter: char, value: &Value, out: &mut Out, budget: &mut B
         ('T', value) => value.type_name().to_string(),
         ('v', Value::Nil) => "<nil>".into(),
         (_, Value::Nil) => return out.push(&format!("%!{letter}(<nil>)")),
-        ('v', Value::Float(n)) => return pad(verb, &signed(verb, float::plain(*n)), true, out),
+        ('v' | 'f' | 'F' | 'e' | 'E' | 'g' | 'G', Value::Float(n)) => {
+            return pad(verb, &signed(verb, decimal(letter, verb.precision, *n)), true, out);
+        }
         ('v' | 'd', Value::Int(n) | Value::Int64(n)) => return pad(verb, &integer(verb, *n), true, out),
         ('v' | 't', Value::Bool(b)) => b.to_string(),
         ('v' | 's', Value::Str(_) | Value::List(..) | Value::Map(..)) => cut(verb, &value.text(budget)?),
         ('q', Value::Str(text)) => quote(&cut(verb, text)),
         ('q', Value::List(..) | Value::Map(..)) => quote(&value.text(budget)?),
-        ('x' | 'X', Value::Str(text)) => hex(text, letter),
+        ('x' | 'X', Value::Str(text)) => hex(text, letter, if verb.blank { " " } else { "" }),
         ('x', Value::Int(n) | Value::Int64(n)) => radix(*n, if verb.sharp { "0x" } else { "" }, |n| format!("{n:x}")),
         ('X', Value::Int(n) | Value::Int64(n)) => radix(*n, if verb.sharp { "0X" } else { "" }, |n| format!("{n:X}")),
         ('o', Value::Int(n) | Value::Int64(n)) => radix(*n, if verb.sharp { "0" } else { "" }, |n| format!("{n:o}")),
         ('b', Value::Int(n) | Value::Int64(n)) => radix(*n, if verb.sharp { "0b" } else { "" }, |n| format!("{n:b}")),
         ('c', Value::Int(n) | Value::Int64(n)) => character(*n).to_string(),
-        ('q', Value::Int(n) | Value::Int64(n)) => format!("'{}'", character(*n).escape_default()),
+        ('q', Value::Int(n) | Value::Int64(n)) => quote_character(character(*n)),
         ('U', Value::Int(n) | Value::Int64(n)) => format!("U+{n:04X}"),
-        ('f' | 'F', Value::Float(n)) => {
-            return pad(verb, &signed(verb, format!("{:.*}", verb.precision.unwrap_or(6), n)), true, out);
-        }
-        ('e', Value::Float(n)) => {
-            return pad(verb, &signed(verb, float::scientific(*n, verb.precision.unwrap_or(6))), true, out);
-        }
-        ('E', Value::Float(n)) => {
-            return pad(
-                verb,
-                &signed(verb, float::scientific(*n, verb.precision.unwrap_or(6)).to_uppercase()),
-                true,
-                out,
-            );
-        }
-        ('g', Value::Float(n)) if verb.precision.is_none() => {
-            return pad(verb, &signed(verb, float::general(*n)), true, out);
-        }
         (_, value) => return out.push(&format!("%!{letter}({}={})", value.type_name(), value.text(budget)?)),
     };
     pad(verb, &text, matches!(value, Value::Int(_) | Value::Int64(_)), out)
@@ -150,6 +137,19 @@ fn pad(verb: &Verb, text: &str, numeric: bool, out: &mut Out) -> Result<(), Wron
     out.push(text)
 }
 
+fn decimal(letter: char, precision: Option<usize>, n: f64) -> String {
+    match (letter, precision) {
+        ('f' | 'F', digits) => format!("{n:.*}", digits.unwrap_or(6)),
+        ('e', digits) => float::scientific(n, digits.unwrap_or(6)),
+        ('E', digits) => float::scientific(n, digits.unwrap_or(6)).to_uppercase(),
+        ('g', None) => float::general(n),
+        ('G', None) => float::general(n).to_uppercase(),
+        ('g' | 'v', Some(digits)) => float::significant(n, digits),
+        ('G', Some(digits)) => float::significant(n, digits).to_uppercase(),
+        _ => float::plain(n),
+    }
+}
+
 fn signed(verb: &Verb, text: String) -> String {
     match (verb.plus, verb.blank) {
         (true, _) if !text.starts_with(['-', '+']) => format!("+{text}"),
@@ -159,7 +159,10 @@ fn signed(verb: &Verb, text: String) -> String {
 }
 
 fn integer(verb: &Verb, n: i64) -> String {
-    let digits = format!("{:0>1$}", n.unsigned_abs().to_string(), verb.precision.unwrap_or(0));
+    let digits = match verb.precision {
+        Some(0) if n == 0 => String::new(),
+        precision => format!("{:0>1$}", n.unsigned_abs().to_string(), precision.unwrap_or(0)),
+    };
     signed(verb, if n < 0 { format!("-{digits}") } else { digits })
 }
 
@@ -178,9 +181,17 @@ fn cut(verb: &Verb, text: &str) -> String {
     }
 }
 
-fn hex(text: &str, letter: char) -> String {
+fn hex(text: &str, letter: char, between: &str) -> String {
     let digit = |byte: u8| if letter == 'x' { format!("{byte:02x}") } else { format!("{byte:02X}") };
-    text.bytes().map(digit).collect()
+    text.bytes().map(digit).collect::<Vec<_>>().join(between)
+}
+
+fn quote_character(c: char) -> String {
+    match c {
+        '\'' => "'\\''".into(),
+        '"' => "'\"'".into(),
+        c => format!("'{}'", quote(&c.to_string()).trim_matches('"')),
+    }
 }
 
 /// A Go string literal.

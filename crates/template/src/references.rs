@@ -28,35 +28,72 @@ pub enum Segment {
 }
 
 const MAX_PATH_SEGMENTS: usize = 32;
-const MAX_VALUE_PARTS: usize = 256;
+const MAX_VALUE_PARTS: usize = 128;
 const MAX_VISITS: usize = 200_000;
+const MAX_LEVELS: usize = 200;
 const MAX_LOOP_ROUNDS: usize = 8;
+const MAX_CALLS: usize = 256;
+
+/// What these give is, or is made of, what they are given.
+const GIVE_BACK: [&str; 18] = [
+    "default",
+    "coalesce",
+    "or",
+    "and",
+    "merge",
+    "mergeOverwrite",
+    "concat",
+    "deepCopy",
+    "pick",
+    "omit",
+    "unset",
+    "rest",
+    "initial",
+    "reverse",
+    "uniq",
+    "without",
+    "compact",
+    "slice",
+];
+
+/// These look at what they are given, not into it.
+const LOOK_AT: [&str; 11] =
+    ["len", "typeIsLike", "not", "empty", "all", "any", "kindOf", "kindIs", "typeOf", "typeIs", "keys"];
 
 pub(crate) fn find(text: &str, tree: &Tree) -> Vec<Reference> {
     let root = May { paths: BTreeSet::from([(Vec::new(), false)]), other: true, ..May::default() };
-    let mut finder =
-        Finder { tree, found: BTreeMap::new(), vars: vec![("$".into(), root.clone())], called: Vec::new(), visits: 0 };
+    let mut finder = Finder {
+        tree,
+        found: BTreeMap::new(),
+        vars: vec![("$".into(), root.clone())],
+        called: Vec::new(),
+        visits: 0,
+        levels: 0,
+    };
     finder.nodes(&tree.body, &root);
-    let lines = Lines::new(text);
+    let mut place = Place { text, pos: 0, line: 1, column: 1 };
     let reference = |((pos, path), (optional, whole))| {
-        let (line, column) = lines.at(text, pos);
+        let (line, column) = place.advance(pos);
         Reference { path, line, column, optional, whole }
     };
     finder.found.into_iter().map(reference).collect()
 }
 
-/// Where lines begin, so that many places cost no more than one.
-struct Lines(Vec<usize>);
+/// Line and column of places in rising order; each character is counted once.
+struct Place<'a> {
+    text: &'a str,
+    pos: usize,
+    line: usize,
+    column: usize,
+}
 
-impl Lines {
-    fn new(text: &str) -> Self {
-        Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
-    }
-
-    fn at(&self, text: &str, pos: usize) -> (usize, usize) {
-        let line = self.0.partition_point(|start| *start <= pos);
-        let start = line.checked_sub(1).map_or(0, |line| self.0[line]);
-        (line, text[start..pos].chars().count() + 1)
+impl Place<'_> {
+    fn advance(&mut self, pos: usize) -> (usize, usize) {
+        for c in self.text[self.pos..pos].chars() {
+            (self.line, self.column) = if c == '\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
+        }
+        self.pos = pos;
+        (self.line, self.column)
     }
 }
 
@@ -96,8 +133,10 @@ impl May {
         let mut next = May { other: self.other, ..May::default() };
         for (path, missing) in &self.paths {
             let mut path = path.clone();
-            path.truncate(MAX_PATH_SEGMENTS - 1);
-            path.push(segment.clone());
+            // A path of that length stands for everything under it.
+            if path.len() < MAX_PATH_SEGMENTS {
+                path.push(segment.clone());
+            }
             next.paths.insert((path, *missing || optional));
         }
         let matching = |key: &Segment| *segment == Segment::Any || *key == Segment::Any || key == segment;
@@ -128,6 +167,7 @@ struct Finder<'a> {
     /// Templates that were walked through, with their dot.
     called: Vec<(String, May)>,
     visits: usize,
+    levels: usize,
 }
 
 impl Finder<'_> {
@@ -156,18 +196,21 @@ impl Finder<'_> {
     }
 
     /// Whether to go on; where a template is too intricate, it may read everything.
-    fn visit(&mut self) -> bool {
-        self.visits += 1;
-        if self.visits == MAX_VISITS {
+    fn visit(&mut self, cost: usize) -> bool {
+        self.visits += cost;
+        if self.visits >= MAX_VISITS || self.levels > MAX_LEVELS {
+            self.visits = MAX_VISITS;
             self.found.insert((0, Vec::new()), (false, true));
+            return false;
         }
-        self.visits < MAX_VISITS
+        true
     }
 
     fn nodes(&mut self, nodes: &[Node], dot: &May) {
+        self.levels += 1;
         for node in nodes {
-            if !self.visit() {
-                return;
+            if !self.visit(1) {
+                break;
             }
             match node {
                 Node::Action(pipe) => {
@@ -181,6 +224,7 @@ impl Finder<'_> {
                 Node::Text(_) | Node::Break | Node::Continue => {}
             }
         }
+        self.levels -= 1;
     }
 
     fn branch(&mut self, branch: &Branch, dot: &May) {
@@ -207,6 +251,9 @@ impl Finder<'_> {
         self.note(pos, &element, false);
         let scope = self.vars.len();
         for _ in 0..MAX_LOOP_ROUNDS {
+            if !self.visit(1 + self.vars.len()) {
+                return;
+            }
             let before = self.vars.clone();
             match branch.pipe.vars.as_slice() {
                 [(_, one)] => self.set(branch.pipe.assign, pos, one, element.clone()),
@@ -218,9 +265,13 @@ impl Finder<'_> {
             }
             self.nodes(&branch.body, &element);
             self.vars.truncate(scope);
-            if self.vars == before || !self.visit() {
+            if self.vars == before {
                 return;
             }
+        }
+        // Each round brings more: then it may be anything under what it was.
+        for (_, may) in self.vars.clone() {
+            self.used(pos, &may);
         }
     }
 
@@ -243,11 +294,10 @@ impl Finder<'_> {
         };
         let Some(body) = self.tree.defines.get(&call.name) else { return };
         let entry = (call.name.clone(), dot.clone());
-        self.visits += self.called.len();
-        if !self.visit() || self.called.contains(&entry) {
+        if !self.visit(1 + self.called.len()) || self.called.contains(&entry) {
             return;
         }
-        if self.called.len() == MAX_VALUE_PARTS {
+        if self.called.len() == MAX_CALLS {
             return self.used(call.pos, &dot);
         }
         self.called.push(entry);
@@ -294,7 +344,7 @@ impl Finder<'_> {
     }
 
     fn value(&mut self, expr: &Expr, dot: &May) -> May {
-        if !self.visit() {
+        if !self.visit(1) {
             return May::unknown();
         }
         match &expr.kind {
@@ -306,7 +356,12 @@ impl Finder<'_> {
                 None => May::unknown(),
             },
             ExprKind::Function(name) => self.function(expr.pos, name, &[]),
-            ExprKind::Pipe(pipe) => self.pipe(pipe, dot),
+            ExprKind::Pipe(pipe) => {
+                self.levels += 1;
+                let value = self.pipe(pipe, dot);
+                self.levels -= 1;
+                value
+            }
             ExprKind::Chain(base, fields) => {
                 let base = self.value(base, dot);
                 self.fields(expr.pos, base, fields)
@@ -337,80 +392,85 @@ impl Finder<'_> {
     }
 
     fn function(&mut self, pos: usize, name: &str, args: &[(usize, May)]) -> May {
-        let mut result = May::default();
-        match (name, args) {
-            ("index", [(at, base), keys @ ..]) => {
-                result = keys.iter().fold(base.clone(), |may, key| self.entry(*at, &may, key));
-            }
+        let result = match self.looked_up(name, args) {
+            Some(found) => found,
+            None => match self.built(name, args) {
+                Some(built) => built,
+                None => self.taken(name, args),
+            },
+        };
+        self.bounded(pos, result)
+    }
+
+    /// Functions that go into what they are given.
+    fn looked_up(&mut self, name: &str, args: &[(usize, May)]) -> Option<May> {
+        Some(match (name, args) {
+            ("index", [(at, base), keys @ ..]) => keys.iter().fold(base.clone(), |may, key| self.entry(*at, &may, key)),
             ("dig", [keys @ .., (_, default), (at, base)]) => {
-                result = keys.iter().fold(base.clone(), |may, key| self.entry(*at, &may, key));
-                result.join(default.clone());
+                let mut found = keys.iter().fold(base.clone(), |may, key| self.entry(*at, &may, key));
+                found.join(default.clone());
+                found
             }
-            ("get" | "hasKey" | "unset", [(at, base), key]) => {
-                result = self.entry(*at, base, key);
-                match name {
-                    "hasKey" => result = May::unknown(),
-                    "unset" => result = base.clone(),
-                    _ => {}
-                }
+            ("get", [(at, base), key]) => self.entry(*at, base, key),
+            ("hasKey", [(at, base), key]) => {
+                self.entry(*at, base, key);
+                May::unknown()
             }
-            ("pluck", [key, bases @ ..]) => {
-                for (at, base) in bases {
-                    let found = self.entry(*at, base, key);
-                    result = result.with_part(Segment::Any, found);
-                }
-            }
-            ("set", [(_, base), key, (_, value)]) => {
-                result = base.clone();
-                for segment in key.1.segments() {
-                    result = result.with_part(segment, value.clone());
-                }
-            }
-            ("dict", args) => {
-                for pair in args.chunks(2) {
-                    for segment in pair[0].1.segments() {
-                        result =
-                            result.with_part(segment, pair.get(1).map_or_else(May::unknown, |pair| pair.1.clone()));
-                    }
-                }
-            }
+            ("pluck", [key, bases @ ..]) => bases.iter().fold(May::default(), |may, (at, base)| {
+                let found = self.entry(*at, base, key);
+                may.with_part(Segment::Any, found)
+            }),
+            ("first" | "last", [(_, base)]) => base.step(&Segment::Any, true),
+            ("values", [(_, base)]) => May::default().with_part(Segment::Any, base.step(&Segment::Any, true)),
             ("ternary", [(_, yes), (_, no), (at, test)]) => {
                 self.used(*at, test);
-                result.join(yes.clone());
-                result.join(no.clone());
+                let mut either = yes.clone();
+                either.join(no.clone());
+                either
             }
-            ("first" | "last", [(_, base)]) => result = base.step(&Segment::Any, true),
-            ("values", [(_, base)]) => result = result.with_part(Segment::Any, base.step(&Segment::Any, true)),
+            _ => return None,
+        })
+    }
+
+    /// Functions that put what they are given into a list or a map.
+    fn built(&mut self, name: &str, args: &[(usize, May)]) -> Option<May> {
+        Some(match (name, args) {
+            ("set", [(_, base), key, (_, value)]) => self.with_entry(base.clone(), key, value),
+            ("dict", args) => args.chunks(2).fold(May::default(), |may, pair| match pair {
+                [key, (_, value)] => self.with_entry(may, key, value),
+                _ => may,
+            }),
             ("list" | "tuple", args) => {
-                result = args.iter().fold(result, |may, (_, item)| may.with_part(Segment::Any, item.clone()));
+                args.iter().fold(May::default(), |may, (_, item)| may.with_part(Segment::Any, item.clone()))
             }
             ("append" | "push" | "prepend", [(_, base), (_, item)]) => {
-                result = base.clone().with_part(Segment::Any, item.clone())
+                base.clone().with_part(Segment::Any, item.clone())
             }
-            (
-                "default" | "coalesce" | "or" | "and" | "merge" | "mergeOverwrite" | "concat" | "deepCopy" | "pick"
-                | "omit" | "rest" | "initial" | "reverse" | "uniq" | "without" | "compact" | "slice",
-                args,
-            ) => {
-                for (at, arg) in args {
-                    self.note(*at, arg, false);
-                    result.join(arg.clone());
-                }
+            _ => return None,
+        })
+    }
+
+    fn with_entry(&mut self, mut may: May, key: &(usize, May), value: &May) -> May {
+        self.used(key.0, &key.1);
+        for segment in key.1.segments() {
+            may = may.with_part(segment, value.clone());
+        }
+        may
+    }
+
+    /// All others: they give back what they are given, look at it, or use it up.
+    fn taken(&mut self, name: &str, args: &[(usize, May)]) -> May {
+        let (gives_back, looks_at) = (GIVE_BACK.contains(&name), LOOK_AT.contains(&name));
+        let mut result = May { other: !gives_back, ..May::default() };
+        for (at, arg) in args {
+            match gives_back || looks_at {
+                true => self.note(*at, arg, false),
+                false => self.used(*at, arg),
             }
-            // These look at what they are given, not into it.
-            ("len" | "not" | "empty" | "all" | "any" | "kindOf" | "kindIs" | "typeOf" | "typeIs" | "keys", args) => {
-                for (at, arg) in args {
-                    self.note(*at, arg, false);
-                }
-                result = May::unknown();
-            }
-            (_, args) => {
-                for (at, arg) in args {
-                    self.used(*at, arg);
-                }
-                result = May::unknown();
+            if gives_back {
+                result.join(arg.clone());
             }
         }
-        self.bounded(pos, result)
+        result
     }
 }

@@ -172,7 +172,10 @@ impl Value {
             (Value::Bool(a), Value::Bool(b)) => a == b,
             (Value::Int(a), Value::Int(b)) | (Value::Int64(a), Value::Int64(b)) => a == b,
             (Value::Float(a), Value::Float(b)) => a == b,
-            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::Str(a), Value::Str(b)) => {
+                budget.spend(a.len().min(b.len()) / 256)?;
+                a == b
+            }
             (Value::List(a, _), Value::List(b, _)) => {
                 let mut same = a.len() == b.len();
                 for (a, b) in a.iter().zip(b.iter()) {

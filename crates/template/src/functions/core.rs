@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{MANY, Row, int, text};
+use super::{MANY, Row, text};
 use crate::{
     out::{Budget, Wrong},
     printf,
@@ -93,6 +93,9 @@ fn len(args: &[Value], _: &mut Budget) -> Result<Value, Wrong> {
 
 fn index(args: &[Value], _: &mut Budget) -> Result<Value, Wrong> {
     let mut value = args[0].clone();
+    if args.len() == 1 && matches!(value, Value::Nil) {
+        return Err("index of nothing".into());
+    }
     for key in &args[1..] {
         value = match (&value, key) {
             (Value::Map(entries, _), Value::Str(key)) => entries.get(key).cloned().unwrap_or(Value::Nil),
@@ -186,13 +189,4 @@ fn query_of(c: char) -> Option<String> {
         c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~') => None,
         c => Some(c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect()),
     }
-}
-
-/// Also used by `slice`: a bound of a list.
-pub(super) fn bound(value: &Value, len: usize) -> Result<usize, Wrong> {
-    let at = int(value)?;
-    usize::try_from(at)
-        .ok()
-        .filter(|at| *at <= len)
-        .ok_or_else(|| format!("index out of range: {at} (the list has {len})").into())
 }

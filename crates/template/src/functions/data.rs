@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{MANY, Row, boolean, core::bound, expected, list, map, text};
+use super::{MANY, Row, boolean, expected, int, list, map, number::to_int, text};
 use crate::{
     out::{Budget, Wrong},
     value::{Json, Map, Value},
@@ -49,7 +49,8 @@ pub(super) const TABLE: &[Row] = &[
     ("compact", 1, 1, |args, budget| {
         budget.list(list(&args[0])?.iter().filter(|item| item.is_true()).cloned().collect())
     }),
-    ("slice", 1, 3, slice),
+    ("slice", 1, MANY, slice),
+    ("chunk", 2, 2, chunk),
     ("toJson", 1, 1, |args, budget| Ok(Value::str(args[0].json(Json::Escaped, budget)?))),
     ("toRawJson", 1, 1, |args, budget| Ok(Value::str(args[0].json(Json::Plain, budget)?))),
     ("toPrettyJson", 1, 1, |args, budget| Ok(Value::str(args[0].json(Json::Pretty, budget)?))),
@@ -58,6 +59,7 @@ pub(super) const TABLE: &[Row] = &[
     ("kindIs", 2, 2, |args, _| Ok(Value::Bool(&**text(&args[0])? == args[1].kind()))),
     ("typeOf", 1, 1, |args, _| Ok(Value::str(args[0].type_name()))),
     ("typeIs", 2, 2, |args, _| Ok(Value::Bool(&**text(&args[0])? == args[1].type_name()))),
+    ("typeIsLike", 2, 2, |args, _| Ok(Value::Bool(text(&args[0])?.trim_start_matches('*') == args[1].type_name()))),
     ("deepEqual", 2, 2, |args, budget| Ok(Value::Bool(args[0].same(&args[1], budget)?))),
 ];
 
@@ -120,14 +122,15 @@ fn merge(args: &[Value], budget: &mut Budget, overwrite: bool) -> Result<Value, 
     Ok(merged)
 }
 
-/// An empty value is filled in either way.
+/// Without `overwrite` only what is missing or empty is filled in.
 fn merged_with(base: &Value, source: &Value, budget: &mut Budget, overwrite: bool) -> Result<Value, Wrong> {
     let mut entries = Map::clone(map(base)?);
     for (key, value) in map(source)?.iter() {
         budget.spend(1)?;
         let merged = match (entries.get(key), value) {
             (Some(old @ Value::Map(..)), Value::Map(..)) => merged_with(old, value, budget, overwrite)?,
-            (Some(old), value) if old.is_true() && (!overwrite || !value.is_true()) => old.clone(),
+            (Some(old), _) if old.is_true() && !overwrite => old.clone(),
+            (None, Value::Nil) if !overwrite => continue,
             (_, value) => value.clone(),
         };
         entries.insert(key.clone(), merged);
@@ -211,19 +214,27 @@ fn slice(args: &[Value], budget: &mut Budget) -> Result<Value, Wrong> {
         Value::Str(_) => return Err(Wrong::hint("a text can't be sliced", "`substr` cuts texts: `substr 0 3 .x`")),
         value => list(value)?,
     };
-    let start = args.get(1).map_or(Ok(0), |value| bound(value, items.len()))?;
-    let end = args.get(2).map_or(Ok(items.len()), |value| bound(value, items.len()))?;
-    match items.get(start..end) {
-        Some(part) => budget.list(part.to_vec()),
-        None => Err(format!("the end {end} is before the start {start}").into()),
+    if items.is_empty() {
+        return Ok(Value::Nil);
     }
+    let start = args.get(1).map_or(0, to_int);
+    let end = args.get(2).map_or(items.len() as i64, to_int);
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    match range.and_then(|(start, end)| items.get(start..end)) {
+        Some(part) => budget.list(part.to_vec()),
+        None => Err(format!("{start} to {end} is outside of a list of {}", items.len()).into()),
+    }
+}
+
+fn chunk(args: &[Value], budget: &mut Budget) -> Result<Value, Wrong> {
+    let size = usize::try_from(int(&args[0])?).ok().filter(|size| *size > 0).ok_or("the size is not positive")?;
+    budget.spend(list(&args[1])?.len())?;
+    budget.list(list(&args[1])?.chunks(size).map(|items| Value::list(items.to_vec())).collect())
 }
 
 /// What is no JSON is nothing, as in sprig.
 fn from_json(args: &[Value], budget: &mut Budget) -> Result<Value, Wrong> {
-    let json = text(&args[0])?;
-    budget.spend(json.len() / 64)?;
-    match serde_json::from_str(json) {
+    match serde_json::from_str(text(&args[0])?) {
         Ok(json) => Value::from_json(&json, budget.bounds.max_depth_levels),
         Err(_) => Ok(Value::Nil),
     }

@@ -20,6 +20,8 @@ type Row = (&'static str, usize, usize, Function);
 
 const MANY: usize = usize::MAX;
 
+const STEP_BYTES: usize = 256;
+
 const TABLES: [&[Row]; 4] = [core::TABLE, data::TABLE, number::TABLE, text::TABLE];
 
 /// What sprig has and a template here must not have, with the reason.
@@ -65,6 +67,19 @@ const ABSENT: &[(&str, &[&str])] = &[
         ],
     ),
     ("calls function values, and there are none in the data", &["call"]),
+    ("is one of sprig's that no config has needed so far", UNUSED),
+];
+
+#[rustfmt::skip]
+const UNUSED: &[&str] = &[
+    "abbrev", "abbrevboth", "add1f", "addf", "adler32sum", "b32dec", "b32enc", "base", "buildCustomCert", "camelcase", "clean", "decryptAES",
+    "dir", "divf", "durationRound", "ext", "hello", "initials", "isAbs", "kebabcase", "maxf", "minf", "mulf", "mustAppend", "mustChunk",
+    "mustCompact", "mustDateModify", "mustDeepCopy", "mustFirst", "mustFromJson", "mustHas", "mustInitial", "mustLast", "mustMerge",
+    "mustMergeOverwrite", "mustPrepend", "mustPush", "mustRegexFind", "mustRegexFindAll", "mustRegexMatch", "mustRegexReplaceAll",
+    "mustRegexReplaceAllLiteral", "mustRegexSplit", "mustRest", "mustReverse", "mustSlice", "mustToDate", "mustToJson", "mustToPrettyJson",
+    "mustToRawJson", "mustUniq", "mustWithout", "must_date_modify", "osBase", "osClean", "osDir", "osExt", "osIsAbs", "regexFind",
+    "regexFindAll", "regexMatch", "regexQuoteMeta", "regexReplaceAll", "regexReplaceAllLiteral", "regexSplit", "semver", "semverCompare",
+    "seq", "sha1sum", "sha512sum", "snakecase", "subf", "swapcase", "toDate", "toDecimal", "urlJoin", "urlParse", "wrap", "wrapWith",
 ];
 
 fn row(name: &str) -> Option<&'static Row> {
@@ -102,7 +117,19 @@ pub(crate) fn call(name: &str, args: &[Value], budget: &mut Budget) -> Result<Va
         };
         return Err(format!("wrong number of arguments for {name}: want {wanted}, got {}", args.len()).into());
     }
-    function(args, budget).map_err(|wrong| Wrong { message: format!("{name}: {}", wrong.message), hint: wrong.hint })
+    let named = |wrong: Wrong| Wrong { message: format!("{name}: {}", wrong.message), hint: wrong.hint };
+    budget.spend(args.iter().map(steps).sum()).map_err(named)?;
+    let result = function(args, budget).map_err(named)?;
+    budget.spend(steps(&result)).map_err(named)?;
+    Ok(result)
+}
+
+/// What it costs to go through a text.
+fn steps(value: &Value) -> usize {
+    match value {
+        Value::Str(text) => text.len() / STEP_BYTES,
+        _ => 0,
+    }
 }
 
 /// In Go these change the map that they are given.

@@ -3,6 +3,7 @@
 use super::{MANY, Row, int, text};
 use crate::{
     out::{Budget, Wrong},
+    parse::integer,
     value::Value,
 };
 
@@ -18,6 +19,7 @@ pub(super) const TABLE: &[Row] = &[
     ("div", 2, 2, |args, _| Ok(Value::Int64(to_int(&args[0]).wrapping_div(divisor(&args[1])?)))),
     ("mod", 2, 2, |args, _| Ok(Value::Int64(to_int(&args[0]).wrapping_rem(divisor(&args[1])?)))),
     ("max", 1, MANY, |args, _| Ok(Value::Int64(args.iter().map(to_int).max().unwrap_or(0)))),
+    ("biggest", 1, MANY, |args, _| Ok(Value::Int64(args.iter().map(to_int).max().unwrap_or(0)))),
     ("min", 1, MANY, |args, _| Ok(Value::Int64(args.iter().map(to_int).min().unwrap_or(0)))),
     ("floor", 1, 1, |args, _| Ok(Value::Float(to_float(&args[0]).floor()))),
     ("ceil", 1, 1, |args, _| Ok(Value::Float(to_float(&args[0]).ceil()))),
@@ -28,9 +30,11 @@ pub(super) const TABLE: &[Row] = &[
 ];
 
 /// As the cast that sprig uses: texts that are no number are 0.
-fn to_int(value: &Value) -> i64 {
+pub(super) fn to_int(value: &Value) -> i64 {
     match value {
         Value::Int(n) | Value::Int64(n) => *n,
+        // As the processors do that Go runs on.
+        Value::Float(n) if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(n) => i64::MIN,
         Value::Float(n) => *n as i64,
         Value::Bool(b) => i64::from(*b),
         Value::Str(text) => text_to_int(text),
@@ -41,10 +45,10 @@ fn to_int(value: &Value) -> i64 {
 fn text_to_int(text: &str) -> i64 {
     // `7.0` is a whole number too.
     let whole = match text.split_once('.') {
-        Some((whole, zeros)) if zeros.bytes().all(|byte| byte == b'0') => whole,
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
         _ => text,
     };
-    whole.parse().unwrap_or(0)
+    integer(whole).unwrap_or(0)
 }
 
 fn to_float(value: &Value) -> f64 {

@@ -1,6 +1,7 @@
 //! Texts. Offsets are bytes, as in Go; a cut inside a character is an error.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use sha2::{Digest, Sha256};
 
 use super::{MANY, Row, int, text};
 use crate::{
@@ -10,12 +11,13 @@ use crate::{
 };
 
 pub(super) const TABLE: &[Row] = &[
-    ("lower", 1, 1, |args, _| Ok(Value::str(text(&args[0])?.to_lowercase()))),
-    ("upper", 1, 1, |args, _| Ok(Value::str(text(&args[0])?.to_uppercase()))),
-    ("title", 1, 1, title),
-    ("untitle", 1, 1, untitle),
+    ("lower", 1, 1, |args, _| Ok(Value::str(text(&args[0])?.chars().map(lower).collect::<String>()))),
+    ("upper", 1, 1, |args, _| Ok(Value::str(text(&args[0])?.chars().map(upper).collect::<String>()))),
+    ("title", 1, 1, |args, _| words(args, upper, separates)),
+    ("untitle", 1, 1, |args, _| words(args, lower, char::is_whitespace)),
     ("trim", 1, 1, |args, _| Ok(Value::str(text(&args[0])?.trim()))),
-    ("trimAll", 2, 2, |args, _| Ok(Value::str(text(&args[1])?.trim_matches(|c| args_contain(&args[0], c))))),
+    ("trimAll", 2, 2, trim_all),
+    ("trimall", 2, 2, trim_all),
     ("trimSuffix", 2, 2, |args, _| {
         Ok(Value::str(text(&args[1])?.strip_suffix(&**text(&args[0])?).unwrap_or(text(&args[1])?)))
     }),
@@ -39,34 +41,44 @@ pub(super) const TABLE: &[Row] = &[
     ("join", 2, 2, join),
     ("splitList", 2, 2, |args, budget| pieces(args, budget).and_then(|items| budget.list(items))),
     ("split", 2, 2, split),
+    ("splitn", 3, 3, splitn),
+    ("plural", 3, 3, |args, _| Ok(Value::Str(text(&args[usize::from(int(&args[2])? != 1)])?.clone()))),
+    ("sha256sum", 1, 1, |args, _| Ok(Value::str(hex::encode(Sha256::digest(text(&args[0])?.as_bytes()))))),
     ("indent", 2, 2, |args, budget| indent(args, budget, "")),
     ("nindent", 2, 2, |args, budget| indent(args, budget, "\n")),
     ("b64enc", 1, 1, |args, _| Ok(Value::str(BASE64_STANDARD.encode(text(&args[0])?.as_bytes())))),
     ("b64dec", 1, 1, b64dec),
 ];
 
-fn args_contain(set: &Value, c: char) -> bool {
-    matches!(set, Value::Str(set) if set.contains(c))
+fn trim_all(args: &[Value], _: &mut Budget) -> Result<Value, Wrong> {
+    let set = text(&args[0])?;
+    Ok(Value::str(text(&args[1])?.trim_matches(|c| set.contains(c))))
 }
 
-fn title(args: &[Value], _: &mut Budget) -> Result<Value, Wrong> {
-    let mut titled = String::new();
+/// Each word by its first letter.
+fn words(args: &[Value], first: fn(char) -> char, separates: fn(char) -> bool) -> Result<Value, Wrong> {
     let mut starts = true;
-    for c in text(&args[0])?.chars() {
-        if starts {
-            titled.extend(c.to_uppercase())
-        } else {
-            titled.push(c)
-        }
-        starts = if c.is_ascii() { !c.is_ascii_alphanumeric() && c != '_' } else { c.is_whitespace() };
-    }
-    Ok(Value::str(titled))
+    let letter = |c: char| {
+        let done = if starts { first(c) } else { c };
+        starts = separates(c);
+        done
+    };
+    Ok(Value::str(text(&args[0])?.chars().map(letter).collect::<String>()))
 }
 
-fn untitle(args: &[Value], _: &mut Budget) -> Result<Value, Wrong> {
-    let mut chars = text(&args[0])?.chars();
-    let first = chars.next().map(|c| c.to_lowercase().collect::<String>()).unwrap_or_default();
-    Ok(Value::str(first + chars.as_str()))
+fn separates(c: char) -> bool {
+    if c.is_ascii() { !c.is_ascii_alphanumeric() && c != '_' } else { c.is_whitespace() }
+}
+
+/// One letter stays one letter: `ß` is its own capital.
+fn upper(c: char) -> char {
+    let mut letters = c.to_uppercase();
+    letters.next().filter(|_| letters.next().is_none()).unwrap_or(c)
+}
+
+fn lower(c: char) -> char {
+    let mut letters = c.to_lowercase();
+    letters.next().filter(|_| letters.next().is_none()).unwrap_or(c)
 }
 
 fn replace(args: &[Value], budget: &mut Budget) -> Result<Value, Wrong> {
@@ -137,11 +149,11 @@ fn trunc(args: &[Value], _: &mut Budget) -> Result<Value, Wrong> {
 fn strings(value: &Value, budget: &mut Budget) -> Result<Vec<Value>, Wrong> {
     match value {
         Value::Nil => Ok(Vec::new()),
-        Value::List(items, _) => items
-            .iter()
-            .filter(|item| !matches!(item, Value::Nil))
-            .map(|item| Ok(Value::Str(item.text(budget)?)))
-            .collect(),
+        Value::List(items, _) => {
+            budget.spend(items.len())?;
+            let there = items.iter().filter(|item| !matches!(item, Value::Nil));
+            there.map(|item| Ok(Value::Str(item.text(budget)?))).collect()
+        }
         other => Ok(vec![Value::Str(other.text(budget)?)]),
     }
 }
@@ -156,9 +168,10 @@ fn sort_alpha(args: &[Value], budget: &mut Budget) -> Result<Value, Wrong> {
 }
 
 fn join(args: &[Value], budget: &mut Budget) -> Result<Value, Wrong> {
+    let separator = text(&args[0])?;
     let mut out = budget.out();
     for (at, item) in strings(&args[1], budget)?.iter().enumerate() {
-        out.push(if at > 0 { text(&args[0])? } else { "" })?;
+        out.push(if at > 0 { separator } else { "" })?;
         out.push(text(item)?)?;
     }
     Ok(Value::str(out.text))
@@ -173,9 +186,24 @@ fn pieces(args: &[Value], budget: &mut Budget) -> Result<Vec<Value>, Wrong> {
     Ok(text.split(&**separator).map(Value::str).collect())
 }
 
-/// A map with the keys `_0`, `_1`, …
 fn split(args: &[Value], budget: &mut Budget) -> Result<Value, Wrong> {
     let pieces = pieces(args, budget)?;
+    numbered(pieces, budget)
+}
+
+/// The last piece is the rest.
+fn splitn(args: &[Value], budget: &mut Budget) -> Result<Value, Wrong> {
+    let (separator, count, text) = (text(&args[0])?, int(&args[1])?, text(&args[2])?);
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    if separator.is_empty() {
+        return Err("the separator is empty".into());
+    }
+    budget.spend(text.len() / separator.len())?;
+    numbered(text.splitn(count, &**separator).map(Value::str).collect(), budget)
+}
+
+/// A map with the keys `_0`, `_1`, …
+fn numbered(pieces: Vec<Value>, budget: &mut Budget) -> Result<Value, Wrong> {
     budget.check(Value::map(
         pieces.into_iter().enumerate().map(|(at, piece)| (format!("_{at}").into(), piece)).collect::<Map>(),
     ))

@@ -55,6 +55,8 @@ impl fmt::Display for Token {
 const KEYWORDS: [&str; 13] =
     ["block", "break", "continue", "define", "else", "end", "false", "if", "nil", "range", "template", "true", "with"];
 
+const MAX_NUMBER_CHARS: usize = 100;
+
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
 pub(crate) struct Lexer<'a> {
@@ -110,15 +112,11 @@ impl<'a> Lexer<'a> {
         self.pos += if trim_right { 4 } else { 2 };
         if self.rest().starts_with("/*") {
             self.comment(opened)?;
-            return self.outside_again();
+            // No recursion: there may be many comments in a row.
+            return Ok((self.pos, Token::Text(String::new())));
         }
         self.opened = Some(opened);
         Ok((opened, Token::Open))
-    }
-
-    /// After a comment; a loop over many of them must not grow the stack.
-    fn outside_again(&mut self) -> Result<(usize, Token), Fault> {
-        Ok((self.pos, Token::Text(String::new())))
     }
 
     fn comment(&mut self, opened: usize) -> Result<(), Fault> {
@@ -347,7 +345,7 @@ impl<'a> Lexer<'a> {
     fn number(&mut self, start: usize) -> Result<Token, Fault> {
         let rest = self.rest();
         let mut end = 0;
-        for (at, c) in rest.char_indices() {
+        for (at, c) in rest.char_indices().take(MAX_NUMBER_CHARS) {
             let after_exponent =
                 matches!(rest[..at].bytes().last(), Some(b'e' | b'E' | b'p' | b'P')) && !is_hex_integer(&rest[..at]);
             if !(is_letter(c) || c == '.' || (matches!(c, '+' | '-') && (at == 0 || after_exponent))) {
@@ -378,7 +376,8 @@ fn is_hex_integer(text: &str) -> bool {
     (text.starts_with("0x") || text.starts_with("0X")) && !text.contains(['p', 'P'])
 }
 
-fn integer(text: &str) -> Option<i64> {
+/// An integer as Go writes it: `0x1f`, `0b1`, `017`, `1_000`.
+pub(crate) fn integer(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", text.strip_prefix('+').unwrap_or(text)),

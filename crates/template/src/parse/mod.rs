@@ -6,11 +6,15 @@ mod tree;
 use std::collections::BTreeMap;
 
 use crate::{Fault, functions};
+pub(crate) use lex::integer;
 use lex::{Lexer, Token};
 pub(crate) use tree::*;
 
 /// How deep blocks and parentheses may be nested.
 const MAX_NESTING_LEVELS: usize = 100;
+
+/// How many variables may be known at one place.
+const MAX_VARIABLES: usize = 1000;
 
 pub(crate) fn parse(text: &str) -> Result<Tree, Fault> {
     let mut parser = Parser {
@@ -280,6 +284,9 @@ impl Parser<'_> {
         if pipe.commands.is_empty() {
             return Err(Fault::new(pos, format!("missing value for {context}")));
         }
+        if self.vars.len() > MAX_VARIABLES {
+            return Err(Fault::new(pos, format!("more than {MAX_VARIABLES} variables at one place")));
+        }
         if !pipe.assign {
             self.vars.extend(pipe.vars.iter().map(|(_, name)| name.clone()));
         }
@@ -413,9 +420,7 @@ impl Parser<'_> {
             }
             Token::LeftParen => {
                 self.enter(pos)?;
-                let scope = self.vars.len();
                 let pipe = self.pipeline(pos, "parenthesized pipeline", false, Token::RightParen)?;
-                self.vars.truncate(scope.max(self.vars.len()));
                 self.levels -= 1;
                 ExprKind::Pipe(Box::new(pipe))
             }
