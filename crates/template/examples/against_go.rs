@@ -60,12 +60,12 @@ fn compare(tasks: &[Value], answers: &[Value]) -> anyhow::Result<()> {
     for (task, go) in tasks.iter().zip(answers) {
         let text = task["template"].as_str().context("no template")?;
         let theirs = go["text"].as_str().filter(|_| go["ok"] == true);
-        // Go cut a character in two, which is an error here.
-        if theirs.is_some_and(|text| text.contains('\u{fffd}') || text.contains("ufffd")) {
+        let ours = Template::parse(text).and_then(|template| template.render(&task["data"], &Bounds::default()));
+        // Go cuts a character in two, which is an error here.
+        if ours.as_ref().is_err_and(|error| error.message.ends_with("cuts a character")) {
             cut += 1;
             continue;
         }
-        let ours = Template::parse(text).and_then(|template| template.render(&task["data"], &Bounds::default()));
         rendered += usize::from(theirs.is_some());
         if ours.as_deref().ok() != theirs {
             different += 1;

@@ -121,6 +121,7 @@ fn cut(text: &str, start: i64, end: i64) -> Result<Value, Wrong> {
     };
     match text.get(start..end) {
         Some(part) => Ok(Value::str(part)),
+        None if start == end => Ok(Value::str("")),
         None => Err(format!("{start} to {end} cuts a character").into()),
     }
 }
