@@ -8,6 +8,7 @@
 #   PART=forgery   a million forged papers
 #   PART=kills     the tests that kill, with new seeds, again and again for 20 minutes (SOAK_MINUTES)
 #   PART=store     the tests of the store, likewise
+#   PART=templates 20,000 templates (COUNT, SEED) against real Go with sprig
 source "$(dirname "$0")/lib.sh"
 need_rust
 part=${PART:-kills}
@@ -25,11 +26,21 @@ again_and_again() {
     say "soak $part: ok, $rounds rounds"
 }
 
+# What Go gives is the measure, so without it there is nothing to compare.
+templates() {
+    command -v go >/dev/null 2>&1 || { say "Go is missing: install it (1.22 or later), this part compares with it"; exit 1; }
+    local go
+    go="$(realpath -m "${CARGO_TARGET_DIR:-target}")/templates-go"
+    go build -C crates/template/tests/go -o "$go" . &&
+        cargo run --release -q -p template --example against_go -- "$go" "${COUNT:-20000}" "${SEED:-1}"
+}
+
 case $part in
+    templates) templates && exit 0 || exit 1 ;;
     forgery) FERRY_FORGERIES=1000000 cargo test --release -p model forgeries -- --nocapture && exit 0 || exit 1 ;;
     store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
     sim | linear | load | networks | herd | kills) cargo build --release --workspace --all-features --bins ;;
-    *) say "there is no part '$part': use sim, linear, load, networks, herd, forgery, kills or store"; exit 2 ;;
+    *) say "there is no part '$part': use sim, linear, load, networks, herd, forgery, kills, store or templates"; exit 2 ;;
 esac
 case $part in
     # A seed that breaks an invariant is printed with its story.
