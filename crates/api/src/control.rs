@@ -198,6 +198,7 @@ wire! {
     }
 
     /// Fields that are absent stay as they are.
+    #[derive(Default)]
     pub struct UpdateRunnerSettings {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schema(value_type = Option<BTreeMap<String, u32>>))]

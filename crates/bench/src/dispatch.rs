@@ -1,6 +1,5 @@
 //! Dispatch: from the acknowledged enqueue to the moment a parked runner holds the job.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -19,15 +18,15 @@ pub(crate) async fn dispatch_ms(
 ) -> anyhow::Result<Vec<f64>> {
     let https = drone::clients(4, None)?;
     let drones = drone::join(client, runner_url, &https, "dispatch", parked).await?;
-    let runners: Vec<String> = drones.iter().map(|d| d.runner().to_string()).collect();
+    let runners: Vec<String> = drones.iter().map(|d| d.joined.runner_id.to_string()).collect();
     let settings = drone::settings(&[(JobGroup::Operations, 1)]);
     for runner in &runners {
         client.update_runner_settings(runner, &settings).await?;
     }
     let (send, mut receive) = mpsc::unbounded_channel();
-    let tally = Arc::new(Tally::default());
+    let tally = Tally { held: Some(send), ..Tally::default() };
     for drone in drones {
-        tokio::spawn(drone::fly(drone, Arc::clone(&tally), Some(send.clone())));
+        tokio::spawn(drone.fly(tally.clone()));
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
     let mut times = Vec::with_capacity(jobs);

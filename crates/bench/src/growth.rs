@@ -10,11 +10,12 @@ use api::control::CreateRunnerJob;
 use api::runner::PollRequest;
 use model::runner::RunnerReport;
 use model::{InstallId, JobGroup, JobId, JobType, LogStreamId, RunnerId, Timestamp};
-use runner::session::{About, now, random_hex};
+use runner::session::{now, random_hex};
 use rusqlite::Connection;
+use testkit::drone::{Drone, about, finished};
 use testkit::system::{Options, System};
 
-use crate::drone::{self, Drone};
+use crate::drone;
 
 const ROUNDS: usize = 400;
 
@@ -77,7 +78,7 @@ fn ms(at: Instant) -> f64 {
 /// Queues a job, and measures the poll that claims it; then finishes it.
 async fn claim(system: &System, drone: &Drone, seq: &mut u64) -> anyhow::Result<(f64, JobId)> {
     let job = CreateRunnerJob { job_type: JobType::Noop, sleep_ms: 0, priority: 0 };
-    let job = system.client.create_runner_job(drone.runner().as_str(), &job).await?;
+    let job = system.client.create_runner_job(drone.joined.runner_id.as_str(), &job).await?;
     *seq += 1;
     let request = PollRequest {
         nonce: random_hex::<16>(),
@@ -94,9 +95,8 @@ async fn claim(system: &System, drone: &Drone, seq: &mut u64) -> anyhow::Result<
     let answer = drone.client.poll(&request, 1).await?;
     let took = ms(at);
     let given = answer.jobs.first().context("the job is claimed")?;
-    let about = About { id: &given.execution_id, token: &given.execution_token };
-    drone.client.start(about).await?;
-    drone.client.result(about, given.epoch, &drone::nothing()).await?;
+    drone.client.start(about(given)).await?;
+    drone.client.result(about(given), given.epoch, &finished(0)).await?;
     Ok((took, job.id))
 }
 

@@ -4,7 +4,6 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -33,9 +32,7 @@ pub(crate) struct Goal {
 /// What a herd says, one line a second.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Said {
-    pub(crate) parked: bool,
     pub(crate) polls: u64,
-    pub(crate) failures: u64,
 }
 
 /// The herd's own process.
@@ -44,9 +41,9 @@ pub(crate) async fn run(goal: Goal) -> anyhow::Result<()> {
     let control = Client::new(&goal.control_url, Some(goal.token), Some(goal.org), &options)?;
     let https = drone::clients(ADDRESSES, goal.ca_file.as_deref())?;
     let drones = drone::join(&control, &goal.runner_url, &https, "herd", goal.count).await?;
-    let tally = Arc::new(Tally::default());
+    let tally = Tally::default();
     for (n, drone) in drones.into_iter().enumerate() {
-        tokio::spawn(drone::fly(drone, Arc::clone(&tally), None));
+        tokio::spawn(drone.fly(tally.clone()));
         // As they would come to be: not all in one moment.
         if n % 20 == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -54,8 +51,7 @@ pub(crate) async fn run(goal: Goal) -> anyhow::Result<()> {
     }
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let polls = tally.polls.load(Ordering::Relaxed);
-        let said = Said { parked: true, polls, failures: tally.failures.load(Ordering::Relaxed) };
+        let said = Said { polls: tally.polls.load(Ordering::Relaxed) };
         println!("{}", serde_json::to_string(&said)?);
         std::io::stdout().flush()?;
     }

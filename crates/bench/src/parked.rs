@@ -1,10 +1,11 @@
 //! Ten thousand parked runners: memory, CPU, requests, and the way back after a restart.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use testkit::system::{Options, System};
+use testkit::tls::Certificate;
 
 use crate::herd::{self, Herd};
 use crate::system::rss_mib;
@@ -13,15 +14,16 @@ use crate::{Figure, bare, options};
 const COUNT: usize = 10_000;
 
 pub(crate) async fn figures(dist: &Path) -> anyhow::Result<Vec<Figure>> {
-    let tls = Certificate::make()?;
-    let bare_kib = bare_kib(None).await?;
-    let bare_tls_kib = bare_kib_tls(&tls).await?;
+    let dir = tempfile::tempdir()?;
+    let tls = Certificate::make(dir.path(), &["127.0.0.1"]);
+    let plain_kib = bare_kib(None).await?;
+    let bare_tls_kib = bare_kib(Some(&tls)).await?;
     let mut figures = Vec::new();
 
     let mut system = System::start(options(dist)?).await;
     let (mut herd, kib) = park(&system, None).await?;
     let floor = "a bare parked handler";
-    figures.push(Figure::lower("parked_kib_per_runner", kib, "KiB", 1.5 * bare_kib).over(floor, bare_kib));
+    figures.push(Figure::lower("parked_kib_per_runner", kib, "KiB", 1.5 * plain_kib).over(floor, plain_kib));
     let (requests, cpu_s) = idle(&system, &mut herd).await?;
     figures.push(Figure::lower("idle_requests_per_runner_s", requests, "1/s", 0.05));
     figures.push(Figure::lower("parked_cpu_s_per_min", cpu_s, "s", 3.0));
@@ -84,56 +86,18 @@ fn cpu_s(pid: i32) -> anyhow::Result<f64> {
     Ok((ticks(11).context("utime")? + ticks(12).context("stime")?) / 100.0)
 }
 
-async fn bare_kib(ca: Option<(&Certificate, &Path)>) -> anyhow::Result<f64> {
-    let files = ca.map(|(tls, _)| (tls.cert.as_path(), tls.key.as_path()));
+async fn bare_kib(tls: Option<&Certificate>) -> anyhow::Result<f64> {
+    let files = tls.map(|tls| (tls.cert.as_path(), tls.key.as_path()));
     let (mut server, address) = bare::start(files).await?;
     let pid = server.id().context("it runs")?;
     let before = rss_mib(pid)?;
-    let scheme = if ca.is_some() { "https" } else { "http" };
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let goal =
-        bare::Goal { url: format!("{scheme}://{address}/x"), count: COUNT, ca_file: ca.map(|(_, ca)| ca.to_owned()) };
+        bare::Goal { url: format!("{scheme}://{address}/x"), count: COUNT, ca_file: tls.map(|tls| tls.ca.clone()) };
     let herd = Herd::start("hold", &serde_json::to_string(&goal)?, &address, COUNT).await?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = rss_mib(pid)?;
     herd.stop().await?;
     server.kill().await?;
     Ok((after - before) * 1024.0 / COUNT as f64)
-}
-
-async fn bare_kib_tls(tls: &Certificate) -> anyhow::Result<f64> {
-    bare_kib(Some((tls, &tls.ca))).await
-}
-
-/// A certificate for loopback, with an authority of its own.
-struct Certificate {
-    _dir: tempfile::TempDir,
-    cert: PathBuf,
-    key: PathBuf,
-    ca: PathBuf,
-}
-
-impl Certificate {
-    fn make() -> anyhow::Result<Self> {
-        let dir = tempfile::tempdir()?;
-        let mut authority = rcgen::CertificateParams::new(vec![])?;
-        authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let authority_key = rcgen::KeyPair::generate()?;
-        let authority_cert = authority.self_signed(&authority_key)?;
-        let issuer = rcgen::Issuer::new(authority, authority_key);
-        let key = rcgen::KeyPair::generate()?;
-        let cert = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()])?.signed_by(&key, &issuer)?;
-        let file = |name: &str, text: String| {
-            let path = dir.path().join(name);
-            fs_err::write(&path, text).map(|()| path)
-        };
-        let (cert, key) = (file("cert.pem", cert.pem())?, file("key.pem", key.serialize_pem())?);
-        let ca = file("ca.pem", authority_cert.pem())?;
-        Ok(Self { _dir: dir, cert, key, ca })
-    }
-
-    fn serve(&self, options: Options) -> Options {
-        let options =
-            options.with("FERRY_TLS__CERT_FILE", self.cert.display()).with("FERRY_TLS__KEY_FILE", self.key.display());
-        Options { ca_file: Some(self.ca.clone()), ..options }
-    }
 }

@@ -1,7 +1,6 @@
 //! No-op jobs through their whole life over HTTP: queued, claimed, started, finished. The generator shares the cores with the
 //! server, and is the runner: no process is spawned.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,14 +21,14 @@ pub(crate) async fn jobs_per_s(options: Options, backend: Backend, jobs: usize) 
     let system = System::start(options.on(backend)).await;
     let https = drone::clients(4, None)?;
     let drones = drone::join(&system.client, &system.runner_url, &https, "load", RUNNERS).await?;
-    let tally = Arc::new(Tally::default());
-    let runners: Vec<String> = drones.iter().map(|d| d.runner().to_string()).collect();
+    let tally = Tally::default();
+    let runners: Vec<String> = drones.iter().map(|d| d.joined.runner_id.to_string()).collect();
     for runner in &runners {
         let settings = drone::settings(&[(JobGroup::Operations, SLOTS)]);
         system.client.update_runner_settings(runner, &settings).await?;
     }
     for drone in drones {
-        tokio::spawn(drone::fly(drone, Arc::clone(&tally), None));
+        tokio::spawn(drone.fly(tally.clone()));
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     let next = AtomicUsize::new(0);

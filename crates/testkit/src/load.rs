@@ -1,5 +1,4 @@
-//! A load of simulated runners: the real session logic and the real session client, without executors. A job's work is to
-//! send a log that its id determines, and a result.
+//! A load of drones. A job's work is to send a log that its id determines, and a result.
 //!
 //! Everything that the control plane acknowledged is kept in a ledger, which is compared with what it says in the end.
 
@@ -10,23 +9,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use api::client::{Client, ClientError, JobFilter, LogFormat};
 use api::control::{CreateApp, CreateInstall, CreateRunnerJob, Job, UpdateRunnerSettings};
-use api::runner::{Assignment, Timing};
+use api::runner::Assignment;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream;
 use model::log::{Body, Chunk, NO_STEP, Pipe};
-use model::papers::Signatory;
-use model::runner::{RunnerReport, RunnerSettings};
-use model::{ExecutionId, ExecutionResult, JobGroup, JobId, JobState, JobType, Outcome, RunnerId};
-use runner::session::{About, CallError, Core, Door, Effect, Event, SessionClient, now, random_hex};
-use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use model::{ExecutionId, JobGroup, JobId, JobState, JobType, RunnerId};
+use runner::session::{CallError, Ending, SessionClient, now, random_hex};
+use tokio::task::JoinSet;
+
+use crate::drone::{Drone, RETRY, Work, about, patiently};
 
 /// Slots of a simulated runner.
 const SLOTS: u32 = 16;
 /// Requests at a time when everything is compared.
 const READS: usize = 16;
-const RETRY: Duration = Duration::from_millis(200);
 
 /// What was acknowledged.
 #[derive(Debug, Default)]
@@ -87,8 +84,11 @@ impl Load {
             let name = format!("load-{n}");
             let install = CreateInstall { name, aws_account: None, azure_account: None, gcp_account: None };
             let install = client.create_install(app.id.as_str(), &install).await?;
-            let simulated = Simulated::join(client, &http, runner_url, &install.runner_id, load.ledger.clone()).await?;
-            load.tasks.spawn(simulated.run());
+            let groups = Some(BTreeMap::from([(JobGroup::Operations, SLOTS)]));
+            let settings = UpdateRunnerSettings { groups, ..Default::default() };
+            client.update_runner_settings(install.runner_id.as_str(), &settings).await?;
+            let drone = Drone::join(client, &http, runner_url, &install.runner_id).await?;
+            load.tasks.spawn(drone.fly(load.ledger.clone()));
             load.runners.push(install.runner_id);
         }
         Ok(load)
@@ -259,201 +259,39 @@ impl Gauge {
     }
 }
 
-/// A runner without executors.
-struct Simulated {
-    client: SessionClient,
-    core: Core,
-    hold_s: u64,
-    lease_s: u64,
-    ledger: Ledger,
-    work: BTreeMap<ExecutionId, Assignment>,
-    events: mpsc::Sender<Event>,
-    inbox: mpsc::Receiver<Event>,
-    poll: Option<AbortHandle>,
-    tasks: JoinSet<()>,
-}
-
-impl Simulated {
-    async fn join(
-        client: &Client,
-        http: &reqwest::Client,
-        url: &str,
-        runner: &RunnerId,
-        ledger: Ledger,
-    ) -> anyhow::Result<Self> {
-        let groups = Some(BTreeMap::from([(JobGroup::Operations, SLOTS)]));
-        client.update_runner_settings(runner.as_str(), &UpdateRunnerSettings { groups, ..nothing_changed() }).await?;
-        let command = client.create_join_command(runner.as_str()).await?;
-        let seed = random_hex::<32>();
-        let mut key = [0; 32];
-        key.copy_from_slice(&seed.as_bytes()[..32]);
-        let key = Signatory::from_seed(&key);
-        let joined = Door { http, url }.join(&command.credential, &key, "load").await?;
-        let client = SessionClient::new(http.clone(), url, joined.runner_id, joined.generation, key)
-            .with_hold(joined.timing.hold_s);
-        let jitter = u64::from_str_radix(&seed[..16], 16)?;
-        Ok(Self::new(client, joined.timing, joined.settings, jitter, ledger))
+impl Work for Ledger {
+    fn started(&self, work: &Assignment) {
+        self.book().started.entry(work.job_id.clone()).or_default().insert(work.execution_id.clone());
     }
 
-    fn new(client: SessionClient, timing: Timing, settings: RunnerSettings, jitter: u64, ledger: Ledger) -> Self {
-        let report = RunnerReport { disk_free_bytes: u64::MAX >> 1, ..RunnerReport::default() };
-        let (events, inbox) = mpsc::channel(1024);
-        Self {
-            client,
-            hold_s: timing.hold_s,
-            lease_s: timing.lease_s,
-            core: Core::new(timing, settings, report, 1, jitter),
-            ledger,
-            work: BTreeMap::new(),
-            events,
-            inbox,
-            poll: None,
-            tasks: JoinSet::new(),
+    /// Sends the log in two batches, each until it is taken.
+    async fn carry_out(&self, client: &SessionClient, work: &Assignment) -> Result<u64, CallError> {
+        let chunks = chunks_of(&work.job_id);
+        let (first, second) = chunks.split_at(chunks.len() / 2);
+        for batch in [first, second] {
+            let mut frames = Vec::new();
+            batch.iter().for_each(|chunk| chunk.encode(&mut frames));
+            let packed = Bytes::from(zstd::bulk::compress(&frames, 1).expect("it fits in memory"));
+            patiently(|| client.append_log(about(work), packed.clone())).await?;
+        }
+        Ok(chunks.len() as u64)
+    }
+
+    fn delivered(&self, work: &Assignment, outcome: Result<(), CallError>) {
+        let mut book = self.book();
+        match outcome {
+            Err(error) => book.refused.push(format!("{}: {error}", work.job_id)),
+            // A health check, which nobody here has asked for.
+            Ok(()) if work.job_type != JobType::Noop => {}
+            Ok(()) => {
+                book.delivered.insert(work.job_id.clone(), work.execution_id.clone());
+                book.last_result = Some(Instant::now());
+            }
         }
     }
 
-    async fn run(mut self) {
-        let started = Instant::now();
-        let mut event = Event::Tick { disk_free_bytes: u64::MAX >> 1 };
-        loop {
-            for effect in self.core.handle(event, started.elapsed().as_millis() as u64) {
-                self.perform(effect);
-            }
-            while self.tasks.try_join_next().is_some() {}
-            let due = self.core.next_due_ms().map_or(Duration::from_secs(1), Duration::from_millis);
-            event = tokio::select! {
-                Some(event) = self.inbox.recv() => event,
-                () = tokio::time::sleep_until((started + due).into()) => Event::Tick { disk_free_bytes: u64::MAX >> 1 },
-            };
-        }
-    }
-
-    fn perform(&mut self, effect: Effect) {
-        let client = self.client.clone();
-        match effect {
-            Effect::Poll(mut request) => {
-                if let Some(older) = self.poll.take() {
-                    older.abort();
-                }
-                request.nonce = random_hex::<16>();
-                let (hold_s, seq) = (self.hold_s, request.seq);
-                self.poll = Some(self.aside(async move {
-                    match client.poll(&request, hold_s).await {
-                        Ok(answer) => Event::PollAnswered { seq, nonce: request.nonce, answer: Box::new(answer) },
-                        Err(error) => Event::PollFailed { seq, fenced: error.is_fenced() },
-                    }
-                }));
-            }
-            Effect::Prepare { assignment, .. } => {
-                let id = assignment.execution_id.clone();
-                self.work.insert(id.clone(), *assignment);
-                self.aside(std::future::ready(Event::Prepared(id)));
-            }
-            Effect::Start(id) => {
-                let Some(work) = self.work.get(&id).cloned() else { return };
-                let ledger = self.ledger.clone();
-                self.aside(async move {
-                    match client.start(about(&work)).await {
-                        Ok(_) => {
-                            let mut book = ledger.book();
-                            book.started.entry(work.job_id).or_default().insert(id.clone());
-                            Event::Started(id)
-                        }
-                        Err(error) if error.is_transient() => Event::StartFailed(id),
-                        Err(_) => Event::StartRefused(id),
-                    }
-                });
-            }
-            Effect::Spawn(id) => {
-                let Some(work) = self.work.get(&id).cloned() else { return };
-                let (ledger, events) = (self.ledger.clone(), self.events.clone());
-                self.aside(async move {
-                    if let Err(error) = carry_out(&client, &work, &ledger, &events).await {
-                        ledger.book().refused.push(format!("{}: {error}", work.job_id));
-                    }
-                    Event::Delivered(id)
-                });
-            }
-            Effect::Renew(held) => {
-                let bound = Duration::from_secs((self.lease_s / 3).max(1));
-                self.aside(async move {
-                    match client.renew(held, bound).await {
-                        Ok(answer) => Event::Renewed(Box::new(answer)),
-                        Err(error) => Event::RenewFailed { fenced: error.is_fenced() },
-                    }
-                });
-            }
-            Effect::Remove(id) => drop(self.work.remove(&id)),
-            Effect::Exit(ending) => self.ledger.book().refused.push(format!("a runner ended: {ending:?}")),
-            Effect::Refuse(_)
-            | Effect::RefuseStrange(_)
-            | Effect::Cancel { .. }
-            | Effect::Touch(_)
-            | Effect::Finish(_)
-            | Effect::Keep(_)
-            | Effect::Learn(_) => {}
-        }
-    }
-
-    fn aside(&mut self, work: impl Future<Output = Event> + Send + 'static) -> AbortHandle {
-        let events = self.events.clone();
-        self.tasks.spawn(async move {
-            let event = work.await;
-            let _ = events.send(event).await;
-        })
-    }
-}
-
-fn about(work: &Assignment) -> About<'_> {
-    About { id: &work.execution_id, token: &work.execution_token }
-}
-
-/// Sends the log in two batches, then the result: each until it is taken.
-async fn carry_out(
-    client: &SessionClient,
-    work: &Assignment,
-    ledger: &Ledger,
-    events: &mpsc::Sender<Event>,
-) -> Result<(), CallError> {
-    let chunks = chunks_of(&work.job_id);
-    let (first, second) = chunks.split_at(chunks.len() / 2);
-    for batch in [first, second] {
-        let mut frames = Vec::new();
-        batch.iter().for_each(|chunk| chunk.encode(&mut frames));
-        let packed = Bytes::from(zstd::bulk::compress(&frames, 1).expect("it fits in memory"));
-        patiently(|| client.append_log(about(work), packed.clone())).await?;
-    }
-    let _ = events.send(Event::Ended { id: work.execution_id.clone(), has_result: true }).await;
-    let time = now();
-    let result = ExecutionResult {
-        outcome: Outcome::Finished,
-        error: None,
-        steps: Vec::new(),
-        outputs: serde_json::Map::new(),
-        log_chunks: chunks.len() as u64,
-        started_at: time,
-        finished_at: time,
-    };
-    patiently(|| client.result(about(work), work.epoch, &result)).await?;
-    if work.job_type != JobType::Noop {
-        return Ok(()); // A health check, which nobody here has asked for.
-    }
-    let mut book = ledger.book();
-    book.delivered.insert(work.job_id.clone(), work.execution_id.clone());
-    book.last_result = Some(Instant::now());
-    Ok(())
-}
-
-/// Sends again for as long as that may help.
-async fn patiently<T, F>(send: impl Fn() -> F) -> Result<T, CallError>
-where
-    F: Future<Output = Result<T, CallError>>,
-{
-    loop {
-        match send().await {
-            Err(error) if error.is_transient() => tokio::time::sleep(RETRY).await,
-            answer => return answer,
-        }
+    fn ended(&self, ending: Ending) {
+        self.book().refused.push(format!("a runner ended: {ending:?}"));
     }
 }
 
@@ -484,15 +322,4 @@ fn chunks_of(job: &JobId) -> Vec<Chunk> {
         body: Body::Data(bytes.to_vec()),
     });
     cut.collect()
-}
-
-fn nothing_changed() -> UpdateRunnerSettings {
-    UpdateRunnerSettings {
-        groups: None,
-        disk_floor_bytes: None,
-        execution_disk_bytes: None,
-        spool_bytes: None,
-        drain_s: None,
-        health_check_s: None,
-    }
 }

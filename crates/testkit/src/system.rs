@@ -11,9 +11,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use api::client::{Client, LogFormat, Options as ClientOptions};
+use api::client::{Client, Options as ClientOptions};
 use api::control::{CreateActionRun, CreateApp, CreateInstall, CreateOrg, Install, Job, JoinCommand, Org};
-use futures::StreamExt as _;
 use model::spec::{Limits, StepSpec};
 use model::{JobId, JobState};
 use rustix::process::{Pid, Signal};
@@ -477,12 +476,7 @@ impl System {
 
     /// The log of a job, byte for byte.
     pub async fn raw_log(&self, job: &Job, pipe: Option<&str>) -> Vec<u8> {
-        let mut chunks = self.client.log_bytes(&job.log_stream_id, LogFormat::Raw, pipe).await.expect("a log");
-        let mut log = Vec::new();
-        while let Some(chunk) = chunks.next().await {
-            log.extend_from_slice(&chunk.expect("bytes"));
-        }
-        log
+        crate::load::read_log(&self.client, job, pipe).await.expect("a log")
     }
 
     pub async fn text_log(&self, job: &Job, pipe: Option<&str>) -> String {

@@ -11,23 +11,12 @@ use testkit::system::{SOON, System, action, run, script, shown};
 
 use crate::{options, seconds};
 
-fn no_settings() -> UpdateRunnerSettings {
-    UpdateRunnerSettings {
-        groups: None,
-        disk_floor_bytes: None,
-        execution_disk_bytes: None,
-        spool_bytes: None,
-        drain_s: None,
-        health_check_s: None,
-    }
-}
-
 async fn set(system: &System, settings: UpdateRunnerSettings) {
     system.client.update_runner_settings(system.install.runner_id.as_str(), &settings).await.unwrap();
 }
 
 fn slots(actions: u32) -> UpdateRunnerSettings {
-    UpdateRunnerSettings { groups: Some(BTreeMap::from([(JobGroup::Actions, actions)])), ..no_settings() }
+    UpdateRunnerSettings { groups: Some(BTreeMap::from([(JobGroup::Actions, actions)])), ..Default::default() }
 }
 
 #[tokio::test]
@@ -255,7 +244,7 @@ async fn sigterm_lets_running_jobs_finish_and_takes_no_new_ones() {
 async fn a_drain_that_is_over_interrupts() {
     let system = System::start(options()).await;
     let mut runner = system.start_runner("a").await;
-    set(&system, UpdateRunnerSettings { drain_s: Some(1), ..no_settings() }).await;
+    set(&system, UpdateRunnerSettings { drain_s: Some(1), ..Default::default() }).await;
     let job = system.held("script").await;
     runner.signal(Signal::TERM);
     let job = system.until_over(&job.id).await;
@@ -308,12 +297,12 @@ async fn every_wait_has_its_reason() {
         assert_eq!(system.until_over(job).await.status, JobState::Finished);
     }
 
-    set(&system, UpdateRunnerSettings { disk_floor_bytes: Some(1 << 60), ..no_settings() }).await;
+    set(&system, UpdateRunnerSettings { disk_floor_bytes: Some(1 << 60), ..Default::default() }).await;
     let runner_knows = |r: &api::control::Runner| r.report.as_ref().is_some_and(|r| r.disk_floor_bytes == 1 << 60);
     system.until_runner("the floor is there", SOON, runner_knows).await;
     let job = system.script("true").await;
     system.until_waiting(&job.id, "too little disk").await;
-    set(&system, UpdateRunnerSettings { disk_floor_bytes: Some(0), ..no_settings() }).await;
+    set(&system, UpdateRunnerSettings { disk_floor_bytes: Some(0), ..Default::default() }).await;
     assert_eq!(system.until_over(&job.id).await.status, JobState::Finished);
 
     set(&system, slots(0)).await;

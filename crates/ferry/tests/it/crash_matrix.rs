@@ -132,14 +132,7 @@ impl Lane {
         let options = options.on(backend).with("FERRY_CRASH_FILE", file.display()).with("FERRY_LOGS__SEAL_QUIET_S", 1);
         let system = System::start(options).await;
         // Only the job of the cell comes by.
-        let settings = UpdateRunnerSettings {
-            groups: None,
-            disk_floor_bytes: None,
-            execution_disk_bytes: None,
-            spool_bytes: None,
-            drain_s: None,
-            health_check_s: Some(0),
-        };
+        let settings = UpdateRunnerSettings { health_check_s: Some(0), ..Default::default() };
         system.client.update_runner_settings(system.install.runner_id.as_str(), &settings).await.expect("settings");
         let join = system.join_command().await;
         let runner = system

@@ -82,11 +82,8 @@ async fn hostile_scripts_harm_nobody_and_leave_nothing() {
     let mut runner = system.start_runner("a").await;
     let settings = api::control::UpdateRunnerSettings {
         groups: Some([(model::JobGroup::Actions, 2)].into()),
-        disk_floor_bytes: None,
-        execution_disk_bytes: None,
-        spool_bytes: None,
-        drain_s: None,
         health_check_s: Some(0),
+        ..Default::default()
     };
     system.client.update_runner_settings(system.install.runner_id.as_str(), &settings).await.unwrap();
     let polite = system.held("polite").await;

@@ -3,28 +3,13 @@
 use model::JobState;
 use testkit::proxy::Proxy;
 use testkit::system::{Options, System, run, script, shown};
+use testkit::tls::Certificate;
 
 use crate::options;
 
 /// A server with a certificate of its own CA, and a client that knows it.
 pub(crate) fn with_tls(dir: &std::path::Path, name: &str) -> Options {
-    let mut authority = rcgen::CertificateParams::new(vec![]).unwrap();
-    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority_key = rcgen::KeyPair::generate().unwrap();
-    let authority_cert = authority.self_signed(&authority_key).unwrap();
-    let issuer = rcgen::Issuer::new(authority, authority_key);
-    let key = rcgen::KeyPair::generate().unwrap();
-    let names = vec![name.to_owned(), "127.0.0.1".to_owned()];
-    let cert = rcgen::CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
-    let file = |name: &str, text: String| {
-        let path = dir.join(name);
-        fs_err::write(&path, text).unwrap();
-        path
-    };
-    let options = options()
-        .with("FERRY_TLS__CERT_FILE", file("cert.pem", cert.pem()).display())
-        .with("FERRY_TLS__KEY_FILE", file("key.pem", key.serialize_pem()).display());
-    Options { ca_file: Some(file("ca.pem", authority_cert.pem())), ..options }
+    Certificate::make(dir, &[name, "127.0.0.1"]).serve(options())
 }
 
 #[tokio::test]
