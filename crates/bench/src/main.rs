@@ -20,6 +20,10 @@ use serde::Serialize;
 use testkit::Backend;
 use testkit::system::Options;
 
+/// As `ferry` has it: the bare handlers that ours are compared with must not lose by it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// One row: ours, the floor of the same run, and the aim.
 #[derive(Debug, Serialize)]
 struct Figure {

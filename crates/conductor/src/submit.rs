@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::papers::Order;
 use model::spec::{ActionSpec, JobSpec, Limits, StepSpec, Work};
 use model::{Digest, JobId, LogStreamId, constants};
-use store::{Created, Idempotency, Install, NewJob, Result, Runner, StoreError};
+use store::{Idempotency, Install, Job, NewJob, Result, Runner, StoreError};
 
 use crate::Conductor;
 
@@ -48,7 +48,7 @@ impl Conductor {
         action: NewAction,
         actor: &str,
         idem: Option<Idempotency>,
-    ) -> Result<Created> {
+    ) -> Result<Job> {
         let builtin_env = BTreeMap::from([
             ("NUON_ORG_ID".to_owned(), install.org_id.to_string()),
             ("NUON_APP_ID".to_owned(), install.app_id.to_string()),
@@ -76,7 +76,7 @@ impl Conductor {
         job: NewRunnerJob,
         actor: &str,
         idem: Option<Idempotency>,
-    ) -> Result<Created> {
+    ) -> Result<Job> {
         let install = match &runner.install_id {
             Some(id) => Some(self.store.install(&runner.org_id, id.as_str()).await?),
             None => None,
@@ -94,7 +94,7 @@ impl Conductor {
         self.submit(draft, runner, actor, idem).await
     }
 
-    async fn submit(&self, draft: Draft, runner: &Runner, actor: &str, idem: Option<Idempotency>) -> Result<Created> {
+    async fn submit(&self, draft: Draft, runner: &Runner, actor: &str, idem: Option<Idempotency>) -> Result<Job> {
         let now = self.now();
         let job_id = JobId::new(now, self.random_u128());
         let job_type = draft.work.job_type();
@@ -147,6 +147,6 @@ impl Conductor {
             created_by: actor.to_owned(),
             now,
         };
-        self.store.enqueue(new, idem).await
+        Ok(self.store.enqueue(new, idem).await?.job)
     }
 }

@@ -9,6 +9,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+/// The system's gives memory back and asks for it again all the time when many requests are under way: a quarter of the
+/// throughput, measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(name = "ferry", version, about = "Runs a vendor's software inside its customers' own clouds", after_help = cli::EXIT_CODES)]
 struct Ferry {

@@ -99,7 +99,7 @@ impl RunnerSettings {
             execution_disk_bytes: 10 << 30,
             spool_bytes: 256 << 20,
             drain_s: 60,
-            health_check_s: 300,
+            health_check_s: 900,
         }
     }
 }

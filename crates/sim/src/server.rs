@@ -12,7 +12,7 @@ use api::ErrorBody;
 use api::runner::{PollAnswer, PollRequest};
 use conductor::{Conductor, Draw, NewAction, NewRunnerJob, Pace, Timing};
 use futures::FutureExt as _;
-use model::runner::RunnerKind;
+use model::runner::{RunnerKind, RunnerSettings};
 use model::spec::{Limits, StepSpec, Work};
 use model::{
     AccountId, AppId, Clock, CredentialId, InstallId, JobId, OrgId, Outcome, Role, RunnerId, Timestamp, TokenId,
@@ -200,7 +200,10 @@ impl Server {
         let credential = format!("fjc_{:032x}", chance.u128());
         let id = CredentialId::new(now, chance.u128());
         ready(self.store.add_credential(&self.org, &runner, id, &credential, "operator", now))?;
-        Ok((ready(self.store.runner(&self.org, runner.as_str()))?, install, credential))
+        // More of what a server does by itself than a fleet would ask for.
+        let settings = RunnerSettings { health_check_s: 300, ..RunnerSettings::defaults(RunnerKind::Install) };
+        let changed = self.store.change_runner(&self.org, &runner, RunnerChange::Settings(settings), "operator", now);
+        Ok((ready(changed)?, install, credential))
     }
 
     /// A server starts on what the one before has committed.
@@ -279,7 +282,7 @@ impl Server {
             key: wanted.key.clone(),
             request_digest: model::Digest::of(wanted.key.as_bytes()),
         };
-        let created = if wanted.reads {
+        let queued = if wanted.reads {
             let job = NewRunnerJob { work: Work::Noop { sleep_ms: 1 }, priority: 0 };
             ready(conductor.submit_runner_job(runner, job, "user", Some(idem)))
         } else {
@@ -302,7 +305,7 @@ impl Server {
             };
             ready(conductor.submit_action(install.clone(), runner, action, "user", Some(idem)))
         };
-        JobId::parse(&created.ok()?.id).ok()
+        Some(queued.ok()?.id)
     }
 
     pub(crate) fn job(&self, id: &JobId) -> Option<Job> {

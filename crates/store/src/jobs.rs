@@ -12,7 +12,7 @@ use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
 use crate::executions;
-use crate::idempotency::{Created, Idempotency, idempotent, remember};
+use crate::idempotency::{Idempotency, idempotent, remember};
 use crate::notify::topic;
 use crate::queue::Assigned;
 use crate::{Result, Store, StoreError};
@@ -66,6 +66,13 @@ pub struct NewJob {
     pub log_stream_id: LogStreamId,
     pub created_by: String,
     pub now: Timestamp,
+}
+
+/// A job that was queued, now or by the same request before.
+#[derive(Debug, Clone)]
+pub struct Queued {
+    pub job: Job,
+    pub replayed: bool,
 }
 
 const COLUMNS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at FROM jobs";
@@ -202,11 +209,11 @@ pub(crate) fn spec_place(job: &JobId) -> String {
 
 impl Store {
     /// Queues a job; the runner is woken after the commit.
-    pub async fn enqueue(&self, mut new: NewJob, idem: Option<Idempotency>) -> Result<Created> {
+    pub async fn enqueue(&self, mut new: NewJob, idem: Option<Idempotency>) -> Result<Queued> {
         let keys = self.org_keys(&new.org_id).await?;
         new.spec = keys.seal(&spec_place(&new.id), &new.spec);
         let (runner, org) = (new.runner_id.clone(), new.org_id.clone());
-        let created = self
+        let queued = self
             .main()
             .write_announced(
                 move |tx| {
@@ -219,7 +226,7 @@ impl Store {
         // Who began to look before the commit and parks only now.
         self.notifier().wake(topic::runner(&runner));
         self.notifier().wake(topic::org(&org));
-        Ok(created)
+        Ok(queued)
     }
 
     pub async fn job(&self, org: &OrgId, id: &JobId) -> Result<Job> {
@@ -485,9 +492,10 @@ impl Store {
     }
 }
 
-async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) -> Result<Created> {
+async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) -> Result<Queued> {
     if let Some(found) = idempotent(tx, idem).await? {
-        return Ok(Created { id: found, replayed: true });
+        let id = JobId::parse(&found).map_err(|_| StoreError::corrupt("idempotency key"))?;
+        return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true });
     }
     let now = new.now;
     let known = "SELECT 1 FROM runners WHERE id = $1 AND org_id = $2";
@@ -526,7 +534,35 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
     let subject = ("job", new.id.as_str());
     record(tx, Note { org: &new.org_id, now, kind: "job.state", subject, actor: &new.created_by, data }).await?;
     remember(tx, idem, new.id.as_str(), now).await?;
-    Ok(Created { id: new.id.to_string(), replayed: false })
+    let job = Job {
+        id: new.id,
+        org_id: new.org_id,
+        runner_id: new.runner_id,
+        install_id: new.install_id,
+        job_type: new.job_type,
+        group: new.job_type.group(),
+        operation: new.operation,
+        name: new.name,
+        state: JobState::Queued,
+        reason: String::new(),
+        error_code: None,
+        target: new.target,
+        priority: new.priority,
+        epoch: 0,
+        version: 1,
+        max_executions: attempts.into(),
+        timeout_s: new.timeout_s,
+        queue_until,
+        log_stream_id: new.log_stream_id,
+        cancel_at: None,
+        released: false,
+        created_by: new.created_by,
+        created_at: now,
+        updated_at: now,
+        started_at: None,
+        finished_at: None,
+    };
+    Ok(Queued { job, replayed: false })
 }
 
 pub(crate) async fn target_holder(tx: &mut Tx<'_>, runner: &RunnerId, target: &str) -> Result<Option<JobId>> {

@@ -371,17 +371,19 @@ async fn note_switch(
     report: &RunnerReport,
     seen_at: Option<Timestamp>,
 ) -> Result<()> {
-    let Ok(known) = runner_by_id(tx, runner).await else { return Ok(()) };
-    let before = known.report.and_then(|r| r.disabled_since);
+    let known = "SELECT org_id, report, updated_at FROM runners WHERE id = $1";
+    let Some(known) = tx.get(known, params![runner]).await? else { return Ok(()) };
+    let before = known.json_opt::<RunnerReport>(1)?.and_then(|r| r.disabled_since);
     let kind = match (before.is_some(), report.disabled_since.is_some()) {
         (false, true) => "runner.disabled",
         (true, false) => "runner.enabled",
         (true, true) | (false, false) => return Ok(()),
     };
-    let now = seen_at.unwrap_or(known.updated_at);
+    let now = seen_at.map_or_else(|| known.get(2), Ok)?;
+    let org: OrgId = known.get(0)?;
     let data = serde_json::json!({ "by": "customer", "since": report.disabled_since });
     let subject = ("runner", runner.as_str());
-    record(tx, Note { org: &known.org_id, now, kind, subject, actor: runner.as_str(), data }).await
+    record(tx, Note { org: &org, now, kind, subject, actor: runner.as_str(), data }).await
 }
 
 async fn apply_change(

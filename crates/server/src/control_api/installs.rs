@@ -8,7 +8,7 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use conductor::{NewAction, random_u128};
 use http::StatusCode;
 use model::runner::RunnerKind;
-use model::{Digest, InstallId, JobId, RunnerId, constants, spec};
+use model::{Digest, InstallId, RunnerId, constants, spec};
 use serde_json::json;
 use store::{NewRunner, archive_key};
 use utoipa_axum::router::OpenApiRouter;
@@ -181,11 +181,9 @@ async fn run_action(
         target: wanted.target,
         priority: wanted.priority,
     };
-    let created = state.conductor.submit_action(install, &runner, action, at.actor(), idem).await?;
+    let job = state.conductor.submit_action(install, &runner, action, at.actor(), idem).await?;
     crash::crash_point!("server.enqueued");
-    let id = JobId::parse(&created.id).map_err(|e| ApiError::invalid(e.to_string()))?;
-    let job = state.store().job(&at.org, &id).await?;
-    Ok((StatusCode::CREATED, Json(jobs::wire(&state, job, false).await?)))
+    Ok((StatusCode::CREATED, Json(jobs::wire_new(&state, job, &runner).await?)))
 }
 
 /// Uploads a source archive (tar), named by its SHA-256.

@@ -4,7 +4,7 @@ use api::control::{Execution, Job, SettleJob};
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use model::{JobError, JobId, JobState, JobType, Outcome, constants};
+use model::{ExecutionId, JobError, JobId, JobState, JobType, Outcome, StepResult, Timestamp, constants};
 use store::{JobFilter, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,33 +27,56 @@ fn nanoseconds(seconds: u64) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX / 1_000_000_000).saturating_mul(1_000_000_000)
 }
 
+/// What only a look at one job shows.
+#[derive(Default)]
+struct Details {
+    executions: Vec<Execution>,
+    steps: Vec<StepResult>,
+    outputs: serde_json::Map<String, serde_json::Value>,
+    last: Option<ExecutionId>,
+}
+
 /// A job as the API shows it; with `full`, its executions, steps and outputs too.
 pub(super) async fn wire(state: &AppState, job: store::Job, full: bool) -> ApiResult<Job> {
     let waiting_reason = state.conductor.waiting_reason(&job).await?;
-    let (mut executions, mut steps, mut outputs, mut last) = (Vec::new(), Vec::new(), serde_json::Map::new(), None);
-    if full {
-        for row in state.store().executions_of(&job.id).await? {
-            if row.epoch == job.epoch {
-                steps = row.steps.clone();
-                if let Some(result) = state.store().result(&job.org_id, &row.id).await? {
-                    outputs = result.outputs;
-                    last = Some(row.id.clone());
-                }
+    let details = if full { details(state, &job).await? } else { Details::default() };
+    Ok(shown(job, waiting_reason, details, state.conductor.now()))
+}
+
+/// A job that was just queued for this runner.
+pub(super) async fn wire_new(state: &AppState, job: store::Job, runner: &store::Runner) -> ApiResult<Job> {
+    let queued = job.state == JobState::Queued;
+    let waiting_reason = if queued { Some(state.conductor.waiting_for(&job, runner).await?) } else { None };
+    Ok(shown(job, waiting_reason, Details::default(), state.conductor.now()))
+}
+
+async fn details(state: &AppState, job: &store::Job) -> ApiResult<Details> {
+    let mut details = Details::default();
+    for row in state.store().executions_of(&job.id).await? {
+        if row.epoch == job.epoch {
+            details.steps = row.steps.clone();
+            if let Some(result) = state.store().result(&job.org_id, &row.id).await? {
+                details.outputs = result.outputs;
+                details.last = Some(row.id.clone());
             }
-            executions.push(Execution {
-                id: row.id,
-                runner_job_id: row.job_id,
-                epoch: row.epoch,
-                generation: row.generation,
-                status: row.state,
-                status_description: row.reason,
-                created_at: row.created_at,
-                started_at: row.started_at,
-                finished_at: row.finished_at,
-            });
         }
+        details.executions.push(Execution {
+            id: row.id,
+            runner_job_id: row.job_id,
+            epoch: row.epoch,
+            generation: row.generation,
+            status: row.state,
+            status_description: row.reason,
+            created_at: row.created_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+        });
     }
-    let ended = job.finished_at.or_else(|| job.started_at.map(|_| state.conductor.now()));
+    Ok(details)
+}
+
+fn shown(job: store::Job, waiting_reason: Option<String>, details: Details, now: Timestamp) -> Job {
+    let ended = job.finished_at.or_else(|| job.started_at.map(|_| now));
     let execution_time = job.started_at.zip(ended).map(|(from, to)| to.since(from).as_nanos() as i64);
     let (owner_id, owner_type) = match &job.install_id {
         Some(install) => (install.to_string(), "installs"),
@@ -64,7 +87,7 @@ pub(super) async fn wire(state: &AppState, job: store::Job, full: bool) -> ApiRe
         None if job.reason.is_empty() => job.state.to_string(),
         None => job.reason.clone(),
     };
-    Ok(Job {
+    Job {
         error: job.error_code.as_ref().map(|code| JobError::new(code, job.reason.clone())),
         id: job.id,
         org_id: job.org_id,
@@ -88,16 +111,16 @@ pub(super) async fn wire(state: &AppState, job: store::Job, full: bool) -> ApiRe
         queue_timeout: nanoseconds(constants::QUEUE_TIMEOUT_S),
         execution_time,
         cancel_requested_at: job.cancel_at,
-        steps,
-        outputs,
-        executions,
-        final_runner_job_execution_id: last,
+        steps: details.steps,
+        outputs: details.outputs,
+        executions: details.executions,
+        final_runner_job_execution_id: details.last,
         created_by_id: job.created_by,
         created_at: job.created_at,
         updated_at: job.updated_at,
         started_at: job.started_at,
         finished_at: job.finished_at,
-    })
+    }
 }
 
 /// The jobs of the org, newest first.

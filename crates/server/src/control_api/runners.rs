@@ -8,7 +8,7 @@ use http::StatusCode;
 use model::runner::RunnerSettings;
 use model::spec::Work;
 use model::waiting::Presence;
-use model::{CredentialId, JobId, JobType};
+use model::{CredentialId, JobType};
 use store::RunnerChange;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -212,8 +212,6 @@ async fn create_job(
         }
     };
     let job = NewRunnerJob { work, priority: request.value.priority };
-    let created = state.conductor.submit_runner_job(&runner, job, at.actor(), idem).await?;
-    let id = JobId::parse(&created.id).map_err(|e| ApiError::invalid(e.to_string()))?;
-    let job = state.store().job(&at.org, &id).await?;
-    Ok((StatusCode::CREATED, Json(jobs::wire(&state, job, false).await?)))
+    let job = state.conductor.submit_runner_job(&runner, job, at.actor(), idem).await?;
+    Ok((StatusCode::CREATED, Json(jobs::wire_new(&state, job, &runner).await?)))
 }

@@ -176,7 +176,7 @@ impl World {
     }
 
     pub(crate) async fn enqueue(&self, new: NewJob) -> Result<JobId> {
-        Ok(JobId::parse(&self.store.enqueue(new, None).await?.id)?)
+        Ok(self.store.enqueue(new, None).await?.job.id)
     }
 
     pub(crate) async fn queued(&self, job_type: JobType) -> Result<JobId> {
