@@ -21,6 +21,57 @@ macro_rules! wire {
 }
 pub(crate) use wire;
 
+/// What is empty means the same as what is absent, and is left out.
+pub(crate) trait Absent {
+    fn is_absent(&self) -> bool;
+}
+
+macro_rules! absent {
+    ($([$($generic:tt)*] $ty:ty, $how:expr;)*) => {$(
+        impl<$($generic)*> Absent for $ty {
+            fn is_absent(&self) -> bool {
+                let how: fn(&Self) -> bool = $how;
+                how(self)
+            }
+        }
+    )*};
+}
+
+absent! {
+    [T] Option<T>, Option::is_none;
+    [T] Vec<T>, Vec::is_empty;
+    [K, V] BTreeMap<K, V>, BTreeMap::is_empty;
+    [] Map<String, Value>, Map::is_empty;
+    [] String, String::is_empty;
+    [] bool, |on| !on;
+    [] i64, |n| *n == 0;
+    [] u64, |n| *n == 0;
+}
+
+/// A wire type of which most fields may be absent, and are not sent when they are.
+macro_rules! lean {
+    ($($(#[$meta:meta])* pub struct $name:ident {
+        required { $($(#[$rmeta:meta])* $rfield:ident : $rty:ty,)* }
+        optional { $($(#[$ometa:meta])* $ofield:ident : $oty:ty,)* }
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        pub struct $name {
+            $($(#[$rmeta])* pub $rfield: $rty,)*
+            $($(#[$ometa])* #[serde(default, skip_serializing_if = "crate::control::Absent::is_absent")] pub $ofield: $oty,)*
+        }
+    )*};
+}
+
+mod action_workflows;
+mod components;
+mod configs;
+
+pub use action_workflows::*;
+pub use components::*;
+pub use configs::*;
+
 wire! {
     /// Who asks.
     pub struct Account {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use model::papers::Order;
-use model::spec::{ActionSpec, JobSpec, Limits, StepSpec, Work};
-use model::{Digest, JobId, LogStreamId, constants};
-use store::{Idempotency, Install, Job, NewJob, Result, Runner, StoreError};
+use model::spec::{ActionSpec, JobSpec, Limits, SECRET_BYTES_MIN, Source, StepSpec, Work, check_steps};
+use model::{ActionRunId, Digest, InstallId, JobId, LogStreamId, SectionId, constants};
+use store::{ActionRun, Idempotency, Install, Job, NewJob, Result, Runner, StoreError};
 
-use crate::Conductor;
+use crate::app::InstallTree;
+use crate::{Conductor, render};
 
 /// An ad-hoc action, already checked.
 #[derive(Debug, Clone)]
@@ -20,6 +21,18 @@ pub struct NewAction {
     pub limits: Limits,
     pub target: Option<String>,
     pub priority: i64,
+}
+
+/// An action of a synced app, and how it is run this time.
+#[derive(Debug, Clone)]
+pub struct SyncedAction {
+    pub id: String,
+    pub section_id: SectionId,
+    pub action: config::Action,
+    /// Digests of the app's local sources, by directory.
+    pub local_sources: BTreeMap<String, String>,
+    pub trigger_type: String,
+    pub run_env: BTreeMap<String, String>,
 }
 
 /// A job that is about the runner itself.
@@ -38,9 +51,105 @@ struct Draft {
     limits: Limits,
     secrets: Vec<String>,
     work: Work,
+    run: Option<NewRun>,
+}
+
+/// A run of a synced action: its job is not made yet.
+struct NewRun {
+    id: ActionRunId,
+    install_id: InstallId,
+    action_id: String,
+    section_id: SectionId,
+    trigger_type: String,
+}
+
+/// What every script of an install is told.
+fn builtin_env(install: &Install, trigger_type: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("NUON_ORG_ID".to_owned(), install.org_id.to_string()),
+        ("NUON_APP_ID".to_owned(), install.app_id.to_string()),
+        ("NUON_INSTALL_ID".to_owned(), install.id.to_string()),
+        ("TRIGGER_TYPE".to_owned(), trigger_type.to_owned()),
+    ])
+}
+
+/// Where the files of a step are, as the runner fetches them.
+fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -> Result<Option<Source>> {
+    if let Some(local) = &step.local {
+        let digest = local_sources.get(&local.directory).and_then(|text| Digest::parse(text).ok());
+        let missing = || format!("step `{}`: `{}` was not uploaded with the sync", step.name, local.directory);
+        let digest = digest.ok_or_else(|| StoreError::Conflict(missing()))?;
+        return Ok(Some(Source::Archive { digest, directory: None }));
+    }
+    Ok(step.public_repo.as_ref().or(step.connected_repo.as_ref()).map(|repo| Source::Git {
+        url: if repo.repo.contains("://") || repo.repo.starts_with("git@") {
+            repo.repo.clone()
+        } else {
+            format!("https://github.com/{}.git", repo.repo.trim_end_matches(".git"))
+        },
+        reference: Some(repo.branch.clone()),
+        directory: Some(repo.directory.clone()).filter(|directory| directory != "."),
+    }))
 }
 
 impl Conductor {
+    /// Runs an action of the app on an install, its templates rendered against what is known now. Returns the run's id too.
+    pub async fn run_synced_action(
+        &self,
+        install: Install,
+        runner: &Runner,
+        synced: SyncedAction,
+        tree: &InstallTree,
+        actor: &str,
+        idem: Option<Idempotency>,
+    ) -> Result<(ActionRunId, Job)> {
+        let rendering = render(&serde_json::to_value(&synced.action.steps).map_err(corrupt)?, &tree.root);
+        if let Some(problem) = rendering.problems.first() {
+            let mut at = problem.path.split('/').skip(1);
+            let step = at.next().and_then(|n| n.parse::<usize>().ok()).and_then(|n| synced.action.steps.get(n));
+            let (step, field) = (step.map_or("", |s| s.name.as_str()), at.collect::<Vec<_>>().join("."));
+            let text = format!("step `{step}`, {field}: {}", problem.message);
+            return Err(StoreError::Conflict(format!("action `{}` can't be rendered: {text}", synced.action.name)));
+        }
+        let steps: Vec<config::ActionStep> = serde_json::from_value(rendering.value).map_err(corrupt)?;
+        let steps = steps.into_iter().map(|step| {
+            let source = source(&step, &synced.local_sources)?;
+            let config::ActionStep { name, env_vars, inline_contents, command, .. } = step;
+            Ok(StepSpec { name, inline_contents, command, source, env: env_vars })
+        });
+        let steps = steps.collect::<Result<Vec<_>>>()?;
+        check_steps(&steps).map_err(StoreError::Conflict)?;
+        let timeout = synced.action.timeout.as_deref().and_then(config::duration_s);
+        let spec = ActionSpec {
+            steps,
+            builtin_env: builtin_env(&install, &synced.trigger_type),
+            run_env: synced.run_env,
+            override_env: BTreeMap::new(),
+        };
+        let run = NewRun {
+            id: ActionRunId::new(self.now(), self.random_u128()),
+            install_id: install.id.clone(),
+            action_id: synced.id,
+            section_id: synced.section_id,
+            trigger_type: synced.trigger_type,
+        };
+        let draft = Draft {
+            name: Some(synced.action.name),
+            install: Some(install),
+            target: None,
+            priority: 0,
+            timeout_s: timeout.unwrap_or(constants::ACTION_TIMEOUT_S),
+            limits: Limits::default(),
+            secrets: tree.sensitive.iter().filter(|value| value.len() >= SECRET_BYTES_MIN).cloned().collect(),
+            work: Work::ActionsWorkflow(spec),
+            run: Some(run),
+        };
+        let job = self.submit(draft, runner, actor, idem).await?;
+        // A repeated request finds the run of the first one.
+        let run = self.store.run_of_job(&job.org_id, &job.id).await?.ok_or(StoreError::NotFound("run"))?;
+        Ok((run.id, job))
+    }
+
     pub async fn submit_action(
         &self,
         install: Install,
@@ -49,12 +158,7 @@ impl Conductor {
         actor: &str,
         idem: Option<Idempotency>,
     ) -> Result<Job> {
-        let builtin_env = BTreeMap::from([
-            ("NUON_ORG_ID".to_owned(), install.org_id.to_string()),
-            ("NUON_APP_ID".to_owned(), install.app_id.to_string()),
-            ("NUON_INSTALL_ID".to_owned(), install.id.to_string()),
-            ("TRIGGER_TYPE".to_owned(), "adhoc".to_owned()),
-        ]);
+        let builtin_env = builtin_env(&install, "adhoc");
         let spec =
             ActionSpec { steps: action.steps, builtin_env, run_env: action.run_env, override_env: BTreeMap::new() };
         let draft = Draft {
@@ -66,6 +170,7 @@ impl Conductor {
             limits: action.limits,
             secrets: action.secrets,
             work: Work::ActionsWorkflow(spec),
+            run: None,
         };
         self.submit(draft, runner, actor, idem).await
     }
@@ -90,6 +195,7 @@ impl Conductor {
             limits: Limits::default(),
             secrets: Vec::new(),
             work: job.work,
+            run: None,
         };
         self.submit(draft, runner, actor, idem).await
     }
@@ -131,7 +237,7 @@ impl Conductor {
             not_after: now.plus_s(constants::ORDER_LIFE_S as i64),
         };
         let new = NewJob {
-            id: job_id,
+            id: job_id.clone(),
             org_id: runner.org_id.clone(),
             runner_id: runner.id.clone(),
             install_id,
@@ -145,8 +251,22 @@ impl Conductor {
             order: self.signing_keys().signatory.order(&order),
             log_stream_id: LogStreamId::new(now, self.random_u128()),
             created_by: actor.to_owned(),
+            run: draft.run.map(|run| ActionRun {
+                id: run.id,
+                install_id: run.install_id,
+                action_id: run.action_id,
+                section_id: run.section_id,
+                job_id: job_id.clone(),
+                trigger_type: run.trigger_type,
+                created_by: actor.to_owned(),
+                created_at: now,
+            }),
             now,
         };
         Ok(self.store.enqueue(new, idem).await?.job)
     }
+}
+
+fn corrupt(error: serde_json::Error) -> StoreError {
+    StoreError::Conflict(error.to_string())
 }

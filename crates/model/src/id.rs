@@ -111,6 +111,20 @@ define_id! {
     TokenId, "tok";
     /// A product of a vendor.
     AppId, "app";
+    /// One immutable version of an app's files.
+    ConfigId, "cfg";
+    /// A part of a config.
+    SectionId, "sec";
+    /// A deployable part of an app.
+    ComponentId, "cmp";
+    /// A vendor's script that runs in installs.
+    ActionId, "act";
+    /// One run of an action on an install.
+    ActionRunId, "arn";
+    /// A value that all installs of an app see.
+    VariableId, "var";
+    /// One version of an install's inputs.
+    InputsId, "inp";
     /// One app running for one customer.
     InstallId, "ins";
     /// What carries out jobs.

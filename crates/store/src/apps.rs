@@ -7,6 +7,7 @@ use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
+use crate::inputs::{InstallInputs, insert_inputs};
 use crate::runners::{NewRunner, insert_runner};
 use crate::{Result, Store, StoreError};
 
@@ -17,6 +18,8 @@ pub struct App {
     pub name: String,
     pub display_name: String,
     pub description: String,
+    /// What clients keep with an app: where its files are, colours of labels, and the like.
+    pub settings: Json,
     pub created_by: AccountId,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -43,7 +46,7 @@ pub struct Install {
 pub type NewInstall = Install;
 
 const APP_COLUMNS: &str =
-    "SELECT id, org_id, name, display_name, description, created_by, created_at, updated_at FROM apps";
+    "SELECT id, org_id, name, display_name, description, created_by, created_at, updated_at, settings FROM apps";
 
 fn app_from(row: &Row) -> Result<App> {
     Ok(App {
@@ -55,6 +58,7 @@ fn app_from(row: &Row) -> Result<App> {
         created_by: row.get(5)?,
         created_at: row.get(6)?,
         updated_at: row.get(7)?,
+        settings: row.json(8)?,
     })
 }
 
@@ -86,7 +90,7 @@ async fn find_app(tx: &mut Tx<'_>, org: &OrgId, name_or_id: &str) -> Result<App>
 }
 
 /// A pattern for LIKE: the text anywhere, in any case. Wildcards in it mean themselves.
-fn contains(text: &str) -> String {
+pub(crate) fn contains(text: &str) -> String {
     let escaped = text.to_lowercase().replace('!', "!!").replace('%', "!%").replace('_', "!_");
     format!("%{escaped}%")
 }
@@ -114,8 +118,8 @@ impl Store {
                         return Err(StoreError::NameTaken(app.name));
                     }
                     tx.exec(
-                        "INSERT INTO apps (id, org_id, name, display_name, description, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
-                        params![&app.id, &app.org_id, &app.name, &app.display_name, &app.description, &app.created_by, app.created_at],
+                        "INSERT INTO apps (id, org_id, name, display_name, description, created_by, created_at, updated_at, settings) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)",
+                        params![&app.id, &app.org_id, &app.name, &app.display_name, &app.description, &app.created_by, app.created_at, app.settings.to_string()],
                     )
                     .await?;
                     let note = Note {
@@ -129,6 +133,70 @@ impl Store {
                     record(tx, note).await?;
                     remember(tx, idem.as_ref(), app.id.as_str(), app.created_at).await?;
                     Ok(Created { id: app.id.to_string(), replayed: false })
+                })
+            })
+            .await
+    }
+
+    /// Writes an app as it shall be: a new name, description, or settings.
+    pub async fn update_app(&self, app: App, actor: &AccountId) -> Result<App> {
+        let actor = actor.clone();
+        self.main()
+            .write(move |tx| {
+                let (app, actor) = (app.clone(), actor.clone());
+                Box::pin(async move {
+                    let taken = "SELECT id FROM apps WHERE org_id = $1 AND name = $2 AND id <> $3";
+                    if tx.get(taken, params![&app.org_id, &app.name, &app.id]).await?.is_some() {
+                        return Err(StoreError::NameTaken(app.name));
+                    }
+                    let changed = tx
+                        .exec(
+                            "UPDATE apps SET name = $3, display_name = $4, description = $5, settings = $6, updated_at = $7 WHERE org_id = $1 AND id = $2",
+                            params![&app.org_id, &app.id, &app.name, &app.display_name, &app.description, app.settings.to_string(), app.updated_at],
+                        )
+                        .await?;
+                    if changed == 0 {
+                        return Err(StoreError::NotFound("app"));
+                    }
+                    let data = serde_json::json!({ "name": app.name });
+                    let (now, subject) = (app.updated_at, ("app", app.id.as_str()));
+                    let note = Note { org: &app.org_id, now, kind: "app.updated", subject, actor: actor.as_str(), data };
+                    record(tx, note).await?;
+                    Ok(app)
+                })
+            })
+            .await
+    }
+
+    /// Deletes an app that has no installs, with all its versions.
+    pub async fn delete_app(&self, app: &App, actor: &AccountId, now: Timestamp) -> Result<()> {
+        let (app, actor) = (app.clone(), actor.clone());
+        self.main()
+            .write(move |tx| {
+                let (app, actor) = (app.clone(), actor.clone());
+                Box::pin(async move {
+                    let count = "SELECT COUNT(*) FROM installs WHERE app_id = $1";
+                    let row = tx.get(count, params![&app.id]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
+                    let installs: u64 = row.get(0)?;
+                    if installs > 0 {
+                        let name = &app.name;
+                        let text = format!("app `{name}` still has {installs} installs; delete or move them first");
+                        return Err(StoreError::Conflict(text));
+                    }
+                    for table in [
+                        "DELETE FROM sections WHERE app_id = $1",
+                        "DELETE FROM entities WHERE app_id = $1",
+                        "DELETE FROM configs WHERE app_id = $1",
+                        "DELETE FROM variables WHERE app_id = $1",
+                        "DELETE FROM apps WHERE id = $1",
+                    ] {
+                        tx.exec(table, params![&app.id]).await?;
+                    }
+                    let data = serde_json::json!({ "name": app.name });
+                    let subject = ("app", app.id.as_str());
+                    let note =
+                        Note { org: &app.org_id, now, kind: "app.deleted", subject, actor: actor.as_str(), data };
+                    record(tx, note).await
                 })
             })
             .await
@@ -160,16 +228,18 @@ impl Store {
             .await
     }
 
-    /// Makes an install with its runner.
+    /// Makes an install with its runner and its inputs.
     pub async fn create_install(
         &self,
         install: NewInstall,
         runner: NewRunner,
+        inputs: InstallInputs,
         idem: Option<Idempotency>,
     ) -> Result<Created> {
+        let inputs = self.seal_inputs(&install.org_id, inputs).await?;
         self.main()
             .write(move |tx| {
-                let (install, runner, idem) = (install.clone(), runner.clone(), idem.clone());
+                let (install, runner, inputs, idem) = (install.clone(), runner.clone(), inputs.clone(), idem.clone());
                 Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
@@ -186,6 +256,7 @@ impl Store {
                     )
                     .await?;
                     insert_runner(tx, &runner, now).await?;
+                    insert_inputs(tx, &install.org_id, &inputs).await?;
                     let note = Note {
                         org: &install.org_id,
                         now,

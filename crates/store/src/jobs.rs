@@ -9,6 +9,7 @@ use model::{
 };
 
 use crate::accounts::static_sql;
+use crate::action_runs::{self, ActionRun};
 use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
 use crate::executions;
@@ -65,6 +66,8 @@ pub struct NewJob {
     pub order: Signed,
     pub log_stream_id: LogStreamId,
     pub created_by: String,
+    /// The run of a synced action that the job is.
+    pub run: Option<ActionRun>,
     pub now: Timestamp,
 }
 
@@ -533,6 +536,9 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
     });
     let subject = ("job", new.id.as_str());
     record(tx, Note { org: &new.org_id, now, kind: "job.state", subject, actor: &new.created_by, data }).await?;
+    if let Some(run) = &new.run {
+        action_runs::insert(tx, &new.org_id, run).await?;
+    }
     remember(tx, idem, new.id.as_str(), now).await?;
     let job = Job {
         id: new.id,

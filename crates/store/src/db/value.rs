@@ -155,7 +155,23 @@ macro_rules! id_values {
         }
     )*};
 }
-id_values!(OrgId, AccountId, TokenId, AppId, InstallId, RunnerId, CredentialId, JobId, ExecutionId, LogStreamId);
+id_values!(
+    OrgId,
+    AccountId,
+    TokenId,
+    AppId,
+    ConfigId,
+    SectionId,
+    ActionRunId,
+    VariableId,
+    InputsId,
+    InstallId,
+    RunnerId,
+    CredentialId,
+    JobId,
+    ExecutionId,
+    LogStreamId
+);
 
 /// Builds the parameters of a statement.
 macro_rules! params {

@@ -1,0 +1,183 @@
+//! What an app is made of: sections to a config and back, and the tree that templates see.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use config::AppConfig;
+use model::{Digest, OrgId};
+use serde_json::{Map, Value, json};
+use store::{Config, EntityKind, Install, Result, Section, StoreError};
+
+use crate::Conductor;
+
+/// Which keys of a config each section holds. Components and actions have sections of their own, one for each.
+const SECTIONS: &[(&str, &[&str])] = &[
+    ("metadata", &["metadata"]),
+    ("input", &["input_groups", "inputs"]),
+    ("secrets", &["secrets"]),
+    ("sandbox", &["sandbox"]),
+    ("runner", &["runner"]),
+    ("stack", &["stack"]),
+    ("permissions", &["roles", "named_policies"]),
+    ("break_glass", &["break_glass"]),
+    ("policies", &["policies"]),
+    ("operation_roles", &["operation_roles"]),
+];
+/// Keys that no section of the dialect has.
+const MORE: &str = "more";
+/// Digests of local sources by directory: not a key of the config, and part of its content.
+pub const LOCAL_SOURCES: &str = "local_sources";
+
+/// A part of a config: kind, name, and the keys of the config that it holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    pub kind: String,
+    pub name: String,
+    pub body: Value,
+}
+
+/// Takes a config apart.
+pub fn parts(config: &AppConfig, local_sources: &BTreeMap<String, String>) -> Vec<Part> {
+    let Ok(Value::Object(document)) = serde_json::to_value(config) else { return Vec::new() };
+    let mut whole: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    let mut parts = Vec::new();
+    for (key, value) in document {
+        let own = [EntityKind::Component, EntityKind::Action].into_iter().find(|kind| kind.section() == key);
+        if own.is_some() {
+            for element in value.as_array().into_iter().flatten() {
+                let name = element.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+                parts.push(Part { kind: key.clone(), name, body: json!({ key.as_str(): [element] }) });
+            }
+            continue;
+        }
+        let section = SECTIONS.iter().find(|(_, keys)| keys.contains(&key.as_str())).map_or(MORE, |(kind, _)| kind);
+        whole.entry(section).or_default().insert(key, value);
+    }
+    if !local_sources.is_empty() {
+        whole.insert(LOCAL_SOURCES, Map::from_iter([(LOCAL_SOURCES.to_owned(), json!(local_sources))]));
+    }
+    let whole = whole.into_iter().map(|(kind, body)| Part {
+        kind: kind.to_owned(),
+        name: String::new(),
+        body: Value::Object(body),
+    });
+    parts.extend(whole);
+    parts
+}
+
+/// Puts a config together, and the digests of its local sources.
+pub fn assemble<'a>(bodies: impl IntoIterator<Item = &'a Value>) -> Result<(AppConfig, BTreeMap<String, String>)> {
+    let mut document = Map::new();
+    let mut local_sources = BTreeMap::new();
+    for (key, value) in bodies.into_iter().filter_map(Value::as_object).flatten() {
+        match (document.get_mut(key), value) {
+            _ if key == LOCAL_SOURCES => {
+                local_sources = serde_json::from_value(value.clone()).unwrap_or_default();
+            }
+            (Some(Value::Array(known)), Value::Array(more)) => known.extend(more.iter().cloned()),
+            _ => {
+                document.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    let config = serde_json::from_value(Value::Object(document))
+        .map_err(|e| StoreError::Conflict(format!("the sections do not make a config: {e}")))?;
+    Ok((config, local_sources))
+}
+
+/// What tells two configs apart: everything that the files say, and what the local sources hold.
+pub fn digest(config: &AppConfig, local_sources: &BTreeMap<String, String>) -> Digest {
+    let locals = serde_json::to_string(local_sources).unwrap_or_default();
+    Digest::of(format!("{}\n{locals}", config.canonical_json()).as_bytes())
+}
+
+/// The tree that templates of an install see, and the values in it that must not be shown.
+#[derive(Debug, Clone)]
+pub struct InstallTree {
+    pub root: Value,
+    pub sensitive: BTreeSet<String>,
+}
+
+impl InstallTree {
+    /// A text with all sensitive values masked.
+    pub fn masked(&self, text: &str) -> String {
+        // Longer ones first: one may contain another.
+        let mut values: Vec<&String> = self.sensitive.iter().filter(|v| !v.is_empty()).collect();
+        values.sort_by_key(|v| std::cmp::Reverse(v.len()));
+        values.into_iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "***"))
+    }
+}
+
+impl Conductor {
+    /// The config as a whole, and the digests of its local sources.
+    pub async fn app_config(&self, org: &OrgId, config: &Config) -> Result<(AppConfig, BTreeMap<String, String>)> {
+        let sections = self.store.sections(org, &config.id).await?;
+        assemble(sections.iter().map(|s| &s.body))
+    }
+
+    /// The section of a config that configures a component or an action.
+    pub async fn section_of(&self, org: &OrgId, config: &Config, entity: &str) -> Result<Section> {
+        let sections = self.store.sections(org, &config.id).await?;
+        sections.into_iter().find(|s| s.entity_id.as_deref() == Some(entity)).ok_or(StoreError::NotFound("config"))
+    }
+
+    /// What templates of an install see: org, app, install, inputs, and what actions have put out.
+    pub async fn install_tree(&self, install: &Install, config: &AppConfig) -> Result<InstallTree> {
+        let (org_id, store) = (&install.org_id, &self.store);
+        let (org, app) = (store.org(org_id).await?, store.app(org_id, install.app_id.as_str()).await?);
+        let runner = store.runner(org_id, install.runner_id.as_str()).await?;
+        let given = store.current_inputs(org_id, &install.id).await?.map(|i| i.values).unwrap_or_default();
+        let variables = store.variables(org_id, &install.app_id).await?;
+        let inputs = effective_inputs(config, &given);
+        let hidden = config.inputs.iter().filter(|i| i.sensitive).filter_map(|i| inputs.get(&i.name).cloned());
+        let sensitive = hidden.chain(variables.iter().map(|v| v.value.clone())).collect();
+        let variables: BTreeMap<&str, &str> = variables.iter().map(|v| (v.name.as_str(), v.value.as_str())).collect();
+        let mut workflows = Map::new();
+        for run in store.last_runs(org_id, &install.id).await? {
+            let Ok(action) = store.entity(org_id, None, EntityKind::Action, &run.action_id).await else { continue };
+            let job = store.job(org_id, &run.job_id).await?;
+            let outputs = self.outputs(&job).await?;
+            let state = json!({ "populated": true, "status": job.state.as_str(), "id": run.action_id, "outputs": outputs });
+            workflows.insert(action.name, state);
+        }
+        let nuon = json!({
+            "id": install.id,
+            "name": install.name,
+            "labels": {},
+            "org": { "populated": true, "id": org.id, "name": org.name, "status": "active" },
+            "app": { "populated": true, "id": app.id, "name": app.name, "status": "active", "variables": variables },
+            "install": { "populated": true, "id": install.id, "name": install.name, "inputs": inputs },
+            "inputs": { "populated": true, "inputs": inputs },
+            "actions": { "populated": !workflows.is_empty(), "workflows": workflows },
+            "runner": { "populated": true, "id": runner.id, "status": self.presence(&runner) },
+            "cloud_account": cloud_account(&install.cloud),
+        });
+        Ok(InstallTree { root: json!({ "nuon": nuon }), sensitive })
+    }
+
+    /// What the current execution of a job has put out.
+    pub async fn outputs(&self, job: &store::Job) -> Result<Map<String, Value>> {
+        for execution in self.store.executions_of(&job.id).await? {
+            if execution.epoch == job.epoch
+                && let Some(result) = self.store.result(&job.org_id, &execution.id).await?
+            {
+                return Ok(result.outputs);
+            }
+        }
+        Ok(Map::new())
+    }
+}
+
+/// Every input that the app declares: as given, or its default, or empty.
+pub fn effective_inputs(config: &AppConfig, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let of = |input: &config::Input| {
+        let given = given.get(&input.name).filter(|value| !value.is_empty()).cloned();
+        given.or_else(|| input.default.clone()).unwrap_or_default()
+    };
+    config.inputs.iter().map(|input| (input.name.clone(), of(input))).collect()
+}
+
+/// `aws_account {region}` of an install is `aws {region}` in templates.
+fn cloud_account(cloud: &Value) -> Value {
+    let accounts = cloud.as_object().into_iter().flatten();
+    accounts.map(|(key, account)| (key.trim_end_matches("_account").to_owned(), account.clone())).collect::<Map<_, _>>().into()
+}

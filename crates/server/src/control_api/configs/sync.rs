@@ -1,0 +1,239 @@
+//! From sections or files to the next version: validation with the same crate as the CLI's, then one atomic commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::control as wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use conductor::app::{self, Part};
+use config::{AppConfig, Severity};
+use model::{Digest, SectionId, Timestamp};
+use serde_json::{Value, json};
+use store::{App, Commit, Config, Entity, EntityKind, NewEntity, Section};
+
+use super::sections;
+use crate::AppState;
+use crate::auth::{InOrg, Operator};
+use crate::error::{ApiError, ApiResult};
+use crate::request::Create;
+
+const KINDS: [EntityKind; 2] = [EntityKind::Component, EntityKind::Action];
+/// More than any app has.
+const MAX_ENTITIES: u64 = 10_000;
+
+/// The sections of the version that is active now.
+pub(in crate::control_api) async fn latest_sections(state: &AppState, app: &App) -> ApiResult<Vec<Section>> {
+    match state.store().active_config(&app.org_id, &app.id).await? {
+        Some(config) => Ok(state.store().sections(&app.org_id, &config.id).await?),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// What changed, as the CLI draws it.
+pub(super) fn changes(from: Option<&AppConfig>, to: &AppConfig) -> Vec<Value> {
+    let nothing = AppConfig::default();
+    let changes = config::diff(from.unwrap_or(&nothing), to);
+    changes.iter().filter_map(|change| serde_json::to_value(change).ok()).collect()
+}
+
+/// Components and actions that the app has, and this config does not.
+async fn removed(state: &AppState, app: &App, config: &AppConfig) -> ApiResult<Vec<wire::RemovedEntity>> {
+    let mut removed = Vec::new();
+    for kind in KINDS {
+        let kept: BTreeSet<&str> = match kind {
+            EntityKind::Component => config.components.iter().map(|c| c.common.name.as_str()).collect(),
+            EntityKind::Action => config.actions.iter().map(|a| a.name.as_str()).collect(),
+        };
+        let known = state.store().entities(&app.org_id, Some(&app.id), kind, "", 0, MAX_ENTITIES).await?;
+        let gone = known.into_iter().filter(|entity| !kept.contains(entity.name.as_str()));
+        removed.extend(gone.map(|entity| wire::RemovedEntity {
+            id: entity.id,
+            name: entity.name,
+            kind: kind.as_str().into(),
+        }));
+    }
+    Ok(removed)
+}
+
+/// The components and actions of a config; those that are new get these ids.
+fn entities(state: &AppState, config: &AppConfig, now: Timestamp) -> Vec<NewEntity> {
+    let id = |kind: EntityKind| kind.new_id(now, state.conductor.random_u128());
+    let components = config.components.iter().map(|component| NewEntity {
+        id: id(EntityKind::Component),
+        kind: EntityKind::Component,
+        name: component.common.name.clone(),
+        entity_type: Some(component.kind.name().to_owned()),
+        var_name: component.common.var_name.clone().unwrap_or_default(),
+        labels: component.common.labels.clone(),
+        dependencies: component.common.dependencies.clone(),
+    });
+    let actions = config.actions.iter().map(|action| NewEntity {
+        id: id(EntityKind::Action),
+        kind: EntityKind::Action,
+        name: action.name.clone(),
+        entity_type: None,
+        var_name: String::new(),
+        labels: action.labels.clone(),
+        dependencies: action.dependencies.clone(),
+    });
+    components.chain(actions).collect()
+}
+
+/// A config that was read and checked.
+struct Checked {
+    config: AppConfig,
+    local_sources: BTreeMap<String, String>,
+    digest: Digest,
+    warnings: Vec<Value>,
+}
+
+/// The very checks that the CLI makes, and what only the server knows.
+async fn check(
+    state: &AppState,
+    at: &InOrg,
+    config: AppConfig,
+    local_sources: BTreeMap<String, String>,
+) -> ApiResult<Checked> {
+    let problems = config::check(&config);
+    if problems.iter().any(|p| p.severity == Severity::Error) {
+        return Err(sections::refused(&problems));
+    }
+    for directory in config::local_directories(&config) {
+        let digest = local_sources.get(&directory).and_then(|text| Digest::parse(text).ok());
+        let uploaded = match &digest {
+            Some(digest) => state.store().has_archive(&at.org, digest).await?,
+            None => false,
+        };
+        if !uploaded {
+            let text = format!("the local source `{directory}` was not uploaded");
+            return Err(ApiError::invalid(text).hint("`ferry apps sync` packs and uploads it"));
+        }
+    }
+    let digest = app::digest(&config, &local_sources);
+    let warnings = problems.iter().filter_map(|p| serde_json::to_value(p).ok()).collect();
+    Ok(Checked { config, local_sources, digest, warnings })
+}
+
+/// The sections of a checked config. What a client posted keeps its id and its checksum.
+fn fresh_sections(state: &AppState, at: &InOrg, draft: &Config, checked: &Checked, posted: &[Section]) -> Vec<Section> {
+    let now = state.conductor.now();
+    let section = |part: Part| {
+        let known = posted.iter().find(|s| s.kind == part.kind && s.name == part.name);
+        let own = known.filter(|s| s.config_id == draft.id);
+        let checksum = known.map(|s| s.checksum.clone()).filter(|c| !c.is_empty());
+        Section {
+            id: own.map_or_else(|| SectionId::new(now, state.conductor.random_u128()), |s| s.id.clone()),
+            config_id: draft.id.clone(),
+            checksum: checksum.unwrap_or_else(|| Digest::of(part.body.to_string().as_bytes()).hex().to_owned()),
+            kind: part.kind,
+            name: part.name,
+            entity_id: None,
+            body: part.body,
+            created_by: at.owner.account.id.clone(),
+            created_at: own.map_or(now, |s| s.created_at),
+        }
+    };
+    app::parts(&checked.config, &checked.local_sources).into_iter().map(section).collect()
+}
+
+/// What an incomplete draft takes over from the active version. A client that lists its components has sent everything but
+/// the components that did not change; one that does not list them changes only what it sent.
+fn carried(draft: &[Section], active: Vec<Section>, wanted: Option<&BTreeSet<String>>) -> Vec<Section> {
+    let sent: BTreeSet<(&str, &str)> = draft.iter().map(|s| (s.kind.as_str(), s.name.as_str())).collect();
+    let missing = active.into_iter().filter(|s| !sent.contains(&(s.kind.as_str(), s.name.as_str())));
+    match wanted {
+        None => missing.collect(),
+        Some(ids) => missing
+            .filter(|s| s.kind == EntityKind::Component.section())
+            .filter(|s| s.entity_id.as_ref().is_some_and(|id| ids.contains(id)))
+            .collect(),
+    }
+}
+
+/// Components that a client lists and neither posted nor kept: their last config, of whatever version, stands for them.
+async fn listed(state: &AppState, at: &InOrg, ids: &BTreeSet<String>, there: &[Section]) -> ApiResult<Vec<Section>> {
+    let mut found = Vec::new();
+    for id in ids.iter().filter(|id| !there.iter().any(|s| s.entity_id.as_deref() == Some(id.as_str()))) {
+        found.extend(state.store().sections_of(&at.org, id, 0, 1).await?);
+    }
+    Ok(found)
+}
+
+pub(super) async fn commit_draft(
+    state: &AppState,
+    at: &InOrg,
+    app: &App,
+    draft: Config,
+    wanted: wire::UpdateAppConfig,
+) -> ApiResult<Config> {
+    let mut posted = state.store().sections(&at.org, &draft.id).await?;
+    let ids: Option<BTreeSet<String>> = wanted.component_ids.map(|ids| ids.into_iter().collect());
+    posted.extend(carried(&posted, latest_sections(state, app).await?, ids.as_ref()));
+    if let Some(ids) = &ids {
+        posted.extend(listed(state, at, ids, &posted).await?);
+    }
+    let (config, local_sources) = app::assemble(posted.iter().map(|s| &s.body))?;
+    let checked = check(state, at, config, local_sources).await?;
+    let commit = Commit {
+        sections: fresh_sections(state, at, &draft, &checked, &posted),
+        entities: entities(state, &checked.config, state.conductor.now()),
+        digest: checked.digest,
+        description: wanted.status_description.unwrap_or_default(),
+        state: wanted.state,
+        actor: at.owner.account.id.clone(),
+        now: state.conductor.now(),
+    };
+    Ok(state.store().commit_config(draft, commit).await?)
+}
+
+/// Syncs a whole app: validates it, and makes it the active version. Equal content makes no new one.
+#[utoipa::path(post, path = "/v1/apps/{app_id}/sync", tag = "configs", security(("token" = ["operator"])), params(("app_id" = String, Path, description = "name or id")), request_body = wire::SyncApp, responses((status = 201, body = wire::SyncedApp), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+pub(super) async fn sync(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(app): Path<String>,
+    request: Create<wire::SyncApp>,
+) -> ApiResult<(http::StatusCode, Json<wire::SyncedApp>)> {
+    let app = state.store().app(&at.org, &app).await?;
+    let wanted = request.value;
+    let config: AppConfig = serde_json::from_value(wanted.config)
+        .map_err(|e| ApiError::invalid(format!("`config` is not a config: {e}")))?;
+    let checked = check(&state, &at, config, wanted.local_sources).await?;
+    let before = state.store().active_config(&at.org, &app.id).await?;
+    let known = match &before {
+        Some(before) => Some(state.conductor.app_config(&at.org, before).await?.0),
+        None => None,
+    };
+    let (changes, removed) = (changes(known.as_ref(), &checked.config), removed(&state, &app, &checked.config).await?);
+    let readme = checked.config.metadata.as_ref().and_then(|m| m.readme.clone()).unwrap_or_default();
+    let unchanged = before.as_ref().is_some_and(|b| b.digest.as_ref() == Some(&checked.digest));
+    let draft = super::draft(&state, &at, &app, readme, wanted.cli_version);
+    let active = if wanted.plan_only {
+        before.unwrap_or(draft)
+    } else {
+        let commit = Commit {
+            sections: fresh_sections(&state, &at, &draft, &checked, &[]),
+            entities: entities(&state, &checked.config, state.conductor.now()),
+            digest: checked.digest,
+            description: "synced".into(),
+            state: None,
+            actor: at.owner.account.id.clone(),
+            now: state.conductor.now(),
+        };
+        state.store().commit_config(draft, commit).await?
+    };
+    let config = super::shown(&state, &active, false).await?;
+    let answer = wire::SyncedApp { config, unchanged, changes, removed, warnings: checked.warnings };
+    Ok((http::StatusCode::CREATED, Json(answer)))
+}
+
+/// Who a component or action depends on, by name: an id is looked up.
+pub(in crate::control_api) fn names(known: &[Entity], wanted: &[String]) -> Vec<String> {
+    let name = |one: &String| known.iter().find(|e| e.id == *one).map_or_else(|| one.clone(), |e| e.name.clone());
+    wanted.iter().map(name).collect()
+}
+
+/// A part of a config that holds one component or action.
+pub(in crate::control_api) fn element<T: serde::Serialize>(kind: EntityKind, value: &T) -> Value {
+    json!({ kind.section(): [value] })
+}

@@ -1,0 +1,115 @@
+//! Runs of synced actions: which action of which config became which job.
+
+use model::{ActionRunId, InstallId, JobId, OrgId, SectionId, Timestamp};
+
+use crate::accounts::static_sql;
+use crate::db::{Row, Tx, params};
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct ActionRun {
+    pub id: ActionRunId,
+    pub install_id: InstallId,
+    pub action_id: String,
+    /// The action's section in the config that it was run from.
+    pub section_id: SectionId,
+    pub job_id: JobId,
+    pub trigger_type: String,
+    pub created_by: String,
+    pub created_at: Timestamp,
+}
+
+const COLUMNS: &str =
+    "SELECT id, install_id, entity_id, section_id, job_id, trigger_type, created_by, created_at FROM action_runs";
+
+fn from_row(row: &Row) -> Result<ActionRun> {
+    Ok(ActionRun {
+        id: row.get(0)?,
+        install_id: row.get(1)?,
+        action_id: row.get(2)?,
+        section_id: row.get(3)?,
+        job_id: row.get(4)?,
+        trigger_type: row.get(5)?,
+        created_by: row.get(6)?,
+        created_at: row.get(7)?,
+    })
+}
+
+pub(crate) async fn insert(tx: &mut Tx<'_>, org: &OrgId, run: &ActionRun) -> Result<()> {
+    tx.exec(
+        "INSERT INTO action_runs (id, org_id, install_id, entity_id, section_id, job_id, trigger_type, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        params![&run.id, org, &run.install_id, &run.action_id, &run.section_id, &run.job_id, &run.trigger_type, &run.created_by, run.created_at],
+    )
+    .await?;
+    Ok(())
+}
+
+impl Store {
+    pub async fn action_run(&self, org: &OrgId, install: &InstallId, id: &ActionRunId) -> Result<ActionRun> {
+        let (org, install, id) = (org.clone(), install.clone(), id.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, install, id) = (org.clone(), install.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND install_id = $2 AND id = $3");
+                    from_row(&tx.get(sql, params![&org, &install, &id]).await?.ok_or(StoreError::NotFound("run"))?)
+                })
+            })
+            .await
+    }
+
+    /// The run that a job carries out, where it is one.
+    pub async fn run_of_job(&self, org: &OrgId, job: &JobId) -> Result<Option<ActionRun>> {
+        let (org, job) = (org.clone(), job.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, job) = (org.clone(), job.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND job_id = $2");
+                    tx.get(sql, params![&org, &job]).await?.as_ref().map(from_row).transpose()
+                })
+            })
+            .await
+    }
+
+    /// Runs on an install, newest first: of one action, or of all.
+    pub async fn action_runs(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        action: Option<&str>,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<ActionRun>> {
+        let (org, install, action) = (org.clone(), install.clone(), action.map(str::to_owned));
+        self.main()
+            .read(move |tx| {
+                let (org, install, action) = (org.clone(), install.clone(), action.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE org_id = $1 AND install_id = $2 AND (CAST($3 AS TEXT) IS NULL OR entity_id = $3) ORDER BY id DESC LIMIT $4 OFFSET $5"
+                    );
+                    tx.query(sql, params![&org, &install, action, limit, offset]).await?.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// The last run of every action on an install.
+    pub async fn last_runs(&self, org: &OrgId, install: &InstallId) -> Result<Vec<ActionRun>> {
+        let (org, install) = (org.clone(), install.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, install) = (org.clone(), install.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE org_id = $1 AND install_id = $2 AND id IN (SELECT MAX(id) FROM action_runs WHERE install_id = $2 GROUP BY entity_id)"
+                    );
+                    tx.query(sql, params![&org, &install]).await?.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+}

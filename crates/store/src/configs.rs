@@ -1,0 +1,474 @@
+//! Configs: immutable, numbered versions of an app's files, kept as sealed sections. A draft takes sections until it is
+//! committed; the commit is one transaction.
+
+use std::collections::BTreeMap;
+
+use model::{AccountId, AppId, ConfigId, Digest, OrgId, SectionId, Timestamp};
+use serde_json::Value as Json;
+
+use crate::accounts::static_sql;
+use crate::db::{Row, Tx, params};
+use crate::entities::{self, NewEntity};
+use crate::events::{Note, record};
+use crate::notify::topic;
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigStatus {
+    /// Takes sections.
+    Draft,
+    Active,
+    /// A newer one is active.
+    Outdated,
+    /// Abandoned or refused.
+    Error,
+    /// Its content was that of the active version, which stands for it.
+    Same,
+}
+
+impl ConfigStatus {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Draft, "draft"),
+        (Self::Active, "active"),
+        (Self::Outdated, "outdated"),
+        (Self::Error, "error"),
+        (Self::Same, "same"),
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(status, _)| *status == self).map_or("", |(_, text)| text)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        Self::ALL
+            .iter()
+            .find(|(_, known)| *known == text)
+            .map(|(s, _)| *s)
+            .ok_or_else(|| StoreError::corrupt("config status"))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub id: ConfigId,
+    pub org_id: OrgId,
+    pub app_id: AppId,
+    /// None while it is a draft.
+    pub version: Option<u64>,
+    pub status: ConfigStatus,
+    pub description: String,
+    pub digest: Option<Digest>,
+    pub same_as: Option<ConfigId>,
+    pub readme: String,
+    pub cli_version: String,
+    /// Opaque: what the client that synced it wants to find again.
+    pub state: String,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A part of a config: a key of its document, or one element of it.
+#[derive(Debug, Clone)]
+pub struct Section {
+    pub id: SectionId,
+    pub config_id: ConfigId,
+    /// The key in the document: `inputs`, `components`, …
+    pub kind: String,
+    /// Of the element; empty where the key has no elements.
+    pub name: String,
+    /// The component or action that it configures.
+    pub entity_id: Option<String>,
+    /// As the client that posted it counts changes.
+    pub checksum: String,
+    pub body: Json,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+}
+
+/// A whole config to be made active.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    pub digest: Digest,
+    pub sections: Vec<Section>,
+    /// What its components and actions are, by kind and name; those that the app does not have yet get these ids. The ids of
+    /// their sections are filled in by the store.
+    pub entities: Vec<NewEntity>,
+    pub description: String,
+    pub state: Option<String>,
+    pub actor: AccountId,
+    pub now: Timestamp,
+}
+
+const COLUMNS: &str = "SELECT id, org_id, app_id, version, status, description, digest, same_as, readme, cli_version, state, created_by, created_at, updated_at FROM configs";
+
+fn from_row(row: &Row) -> Result<Config> {
+    let digest: Option<String> = row.get(6)?;
+    Ok(Config {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        app_id: row.get(2)?,
+        version: row.get(3)?,
+        status: ConfigStatus::parse(&row.get::<String>(4)?)?,
+        description: row.get(5)?,
+        digest: digest.map(|d| Digest::parse(&d)).transpose().map_err(|_| StoreError::corrupt("digest"))?,
+        same_as: row.get(7)?,
+        readme: row.get(8)?,
+        cli_version: row.get(9)?,
+        state: row.get(10)?,
+        created_by: row.get(11)?,
+        created_at: row.get(12)?,
+        updated_at: row.get(13)?,
+    })
+}
+
+const SECTION_COLUMNS: &str =
+    "SELECT id, config_id, kind, name, entity_id, checksum, created_by, created_at, body FROM sections";
+
+/// A section as it lies in the database.
+struct SealedSection {
+    section: Section,
+    body: Vec<u8>,
+}
+
+fn section_from(row: &Row) -> Result<SealedSection> {
+    let section = Section {
+        id: row.get(0)?,
+        config_id: row.get(1)?,
+        kind: row.get(2)?,
+        name: row.get(3)?,
+        entity_id: row.get(4)?,
+        checksum: row.get(5)?,
+        body: Json::Null,
+        created_by: row.get(6)?,
+        created_at: row.get(7)?,
+    };
+    Ok(SealedSection { section, body: row.get(8)? })
+}
+
+fn section_place(id: &SectionId) -> String {
+    format!("sections|{id}|body")
+}
+
+async fn config_of(tx: &mut Tx<'_>, org: &OrgId, app: &AppId, id: &ConfigId) -> Result<Config> {
+    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND app_id = $2 AND id = $3");
+    let found = from_row(&tx.get(sql, params![org, app, id]).await?.ok_or(StoreError::NotFound("config"))?)?;
+    let Some(same) = &found.same_as else { return Ok(found) };
+    from_row(&tx.get(sql, params![org, app, same]).await?.ok_or(StoreError::NotFound("config"))?)
+}
+
+async fn active(tx: &mut Tx<'_>, org: &OrgId, app: &AppId) -> Result<Option<Config>> {
+    let sql =
+        static_sql!(COLUMNS, "WHERE org_id = $1 AND app_id = $2 AND status = 'active' ORDER BY version DESC LIMIT 1");
+    tx.get(sql, params![org, app]).await?.as_ref().map(from_row).transpose()
+}
+
+async fn insert(tx: &mut Tx<'_>, config: &Config) -> Result<()> {
+    tx.exec(
+        "INSERT INTO configs (id, org_id, app_id, version, status, description, digest, readme, cli_version, state, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
+        params![&config.id, &config.org_id, &config.app_id, config.version, config.status.as_str(), &config.description, config.digest.as_ref().map(Digest::as_str), &config.readme, &config.cli_version, &config.state, &config.created_by, config.created_at],
+    )
+    .await?;
+    Ok(())
+}
+
+async fn put(tx: &mut Tx<'_>, org: &OrgId, app: &AppId, section: &Section, sealed: &[u8]) -> Result<()> {
+    tx.exec(
+        "DELETE FROM sections WHERE config_id = $1 AND kind = $2 AND name = $3",
+        params![&section.config_id, &section.kind, &section.name],
+    )
+    .await?;
+    tx.exec(
+        "INSERT INTO sections (id, org_id, app_id, config_id, kind, name, entity_id, checksum, body, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        params![&section.id, org, app, &section.config_id, &section.kind, &section.name, section.entity_id.as_ref(), &section.checksum, sealed.to_vec(), &section.created_by, section.created_at],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Fills in which component or action a section configures, and makes those that are new.
+async fn place_entities(tx: &mut Tx<'_>, config: &Config, commit: &Commit) -> Result<Vec<Section>> {
+    let mut ids = BTreeMap::new();
+    for new in &commit.entities {
+        let entity = entities::adopt(tx, &config.org_id, &config.app_id, new, &commit.actor, commit.now).await?;
+        ids.insert((new.kind.section(), entity.name), entity.id);
+    }
+    let mut sections = commit.sections.clone();
+    for section in &mut sections {
+        section.config_id = config.id.clone();
+        section.entity_id = ids.get(&(section.kind.as_str(), section.name.clone())).cloned();
+    }
+    Ok(sections)
+}
+
+impl Store {
+    /// Begins a draft.
+    pub async fn create_draft(&self, config: Config) -> Result<()> {
+        self.main()
+            .write(move |tx| {
+                let config = config.clone();
+                Box::pin(async move { insert(tx, &config).await })
+            })
+            .await
+    }
+
+    async fn seal_section(&self, org: &OrgId, section: &Section) -> Result<Vec<u8>> {
+        let body = serde_json::to_vec(&section.body).map_err(StoreError::db)?;
+        Ok(self.org_keys(org).await?.seal(&section_place(&section.id), &body))
+    }
+
+    async fn open_sections(&self, org: &OrgId, sealed: Vec<SealedSection>) -> Result<Vec<Section>> {
+        let mut sections = Vec::with_capacity(sealed.len());
+        for one in sealed {
+            let body = self.open_sealed(org, &section_place(&one.section.id), &one.body).await?;
+            let body = serde_json::from_slice(&body).map_err(|_| StoreError::corrupt("section"))?;
+            sections.push(Section { body, ..one.section });
+        }
+        Ok(sections)
+    }
+
+    /// Puts a section into a draft, in place of the one before.
+    pub async fn put_section(&self, org: &OrgId, app: &AppId, section: Section) -> Result<()> {
+        let sealed = self.seal_section(org, &section).await?;
+        let (org, app) = (org.clone(), app.clone());
+        self.main()
+            .write(move |tx| {
+                let (org, app, section, sealed) = (org.clone(), app.clone(), section.clone(), sealed.clone());
+                Box::pin(async move {
+                    let config = config_of(tx, &org, &app, &section.config_id).await?;
+                    if config.status != ConfigStatus::Draft {
+                        return Err(StoreError::Conflict(not_a_draft(&config)));
+                    }
+                    put(tx, &org, &app, &section, &sealed).await
+                })
+            })
+            .await
+    }
+
+    pub async fn config(&self, org: &OrgId, app: &AppId, id: &ConfigId) -> Result<Config> {
+        let (org, app, id) = (org.clone(), app.clone(), id.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, app, id) = (org.clone(), app.clone(), id.clone());
+                Box::pin(async move { config_of(tx, &org, &app, &id).await })
+            })
+            .await
+    }
+
+    /// The version that is active.
+    pub async fn active_config(&self, org: &OrgId, app: &AppId) -> Result<Option<Config>> {
+        let (org, app) = (org.clone(), app.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, app) = (org.clone(), app.clone());
+                Box::pin(async move { active(tx, &org, &app).await })
+            })
+            .await
+    }
+
+    /// All versions and drafts, newest first.
+    pub async fn configs(&self, org: &OrgId, app: &AppId, offset: u64, limit: u64) -> Result<Vec<Config>> {
+        let (org, app) = (org.clone(), app.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, app) = (org.clone(), app.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE org_id = $1 AND app_id = $2 AND status <> 'same' ORDER BY id DESC LIMIT $3 OFFSET $4"
+                    );
+                    tx.query(sql, params![&org, &app, limit, offset]).await?.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// A version by its number.
+    pub async fn config_version(&self, org: &OrgId, app: &AppId, version: u64) -> Result<Config> {
+        let (org, app) = (org.clone(), app.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, app) = (org.clone(), app.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND app_id = $2 AND version = $3");
+                    let row = tx.get(sql, params![&org, &app, version]).await?;
+                    from_row(&row.ok_or(StoreError::NotFound("config"))?)
+                })
+            })
+            .await
+    }
+
+    /// The sections of a config, by kind and name, opened.
+    pub async fn sections(&self, org: &OrgId, config: &ConfigId) -> Result<Vec<Section>> {
+        let (org_id, config) = (org.clone(), config.clone());
+        let sealed: Vec<SealedSection> = self
+            .main()
+            .read(move |tx| {
+                let (org, config) = (org_id.clone(), config.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(SECTION_COLUMNS, "WHERE org_id = $1 AND config_id = $2 ORDER BY kind, name");
+                    tx.query(sql, params![&org, &config]).await?.iter().map(section_from).collect()
+                })
+            })
+            .await?;
+        self.open_sections(org, sealed).await
+    }
+
+    /// The sections that configured a component or an action, newest first.
+    pub async fn sections_of(&self, org: &OrgId, entity: &str, offset: u64, limit: u64) -> Result<Vec<Section>> {
+        let (org_id, entity) = (org.clone(), entity.to_owned());
+        let sealed: Vec<SealedSection> = self
+            .main()
+            .read(move |tx| {
+                let (org, entity) = (org_id.clone(), entity.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        SECTION_COLUMNS,
+                        "WHERE org_id = $1 AND entity_id = $2 ORDER BY id DESC LIMIT $3 OFFSET $4"
+                    );
+                    tx.query(sql, params![&org, entity, limit, offset]).await?.iter().map(section_from).collect()
+                })
+            })
+            .await?;
+        self.open_sections(org, sealed).await
+    }
+
+    /// How many sections configured each of these.
+    pub async fn section_counts(&self, org: &OrgId, app: &AppId) -> Result<BTreeMap<String, u64>> {
+        let (org, app) = (org.clone(), app.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, app) = (org.clone(), app.clone());
+                Box::pin(async move {
+                    let sql = "SELECT entity_id, COUNT(*) FROM sections WHERE org_id = $1 AND app_id = $2 AND entity_id IS NOT NULL GROUP BY entity_id";
+                    tx.query(sql, params![&org, &app]).await?.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+                })
+            })
+            .await
+    }
+
+    /// Makes a config active, as the next version: a draft of the app, or one that was never a draft. Content equal to that
+    /// of the active version makes no new one: that one is returned.
+    pub async fn commit_config(&self, config: Config, commit: Commit) -> Result<Config> {
+        let mut sealed = BTreeMap::new();
+        for section in &commit.sections {
+            sealed.insert(section.id.clone(), self.seal_section(&config.org_id, section).await?);
+        }
+        let org = config.org_id.clone();
+        let active = self
+            .main()
+            .write(move |tx| {
+                let (config, commit, sealed) = (config.clone(), commit.clone(), sealed.clone());
+                Box::pin(async move { activate(tx, config, &commit, &sealed).await })
+            })
+            .await?;
+        self.notifier().wake(topic::org(&org));
+        Ok(active)
+    }
+
+    /// A draft that will not be committed.
+    pub async fn abandon_draft(&self, config: &Config, description: &str, now: Timestamp) -> Result<Config> {
+        let (config, description) = (config.clone(), description.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (config, description) = (config.clone(), description.clone());
+                Box::pin(async move {
+                    let changed = tx
+                        .exec(
+                            "UPDATE configs SET status = 'error', description = $2, updated_at = $3 WHERE id = $1 AND status IN ('draft', 'error')",
+                            params![&config.id, &description, now],
+                        )
+                        .await?;
+                    if changed == 0 {
+                        return Err(StoreError::Conflict(not_a_draft(&config)));
+                    }
+                    config_of(tx, &config.org_id, &config.app_id, &config.id).await
+                })
+            })
+            .await
+    }
+
+    /// What a client notes about a draft.
+    pub async fn describe_draft(&self, config: &Config, description: &str, state: &str, now: Timestamp) -> Result<()> {
+        let (id, description, state) = (config.id.clone(), description.to_owned(), state.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (id, description, state) = (id.clone(), description.clone(), state.clone());
+                Box::pin(async move {
+                    tx.exec(
+                        "UPDATE configs SET description = $2, state = $3, updated_at = $4 WHERE id = $1 AND status = 'draft'",
+                        params![&id, &description, &state, now],
+                    )
+                    .await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+}
+
+fn not_a_draft(config: &Config) -> String {
+    let what = match (config.version, config.status) {
+        (Some(version), _) => format!("it is version {version}, and versions never change"),
+        (None, ConfigStatus::Error) => "it was abandoned".to_owned(),
+        (None, _) => "it is no draft".to_owned(),
+    };
+    format!("config {} takes no more changes: {what}", config.id)
+}
+
+async fn activate(
+    tx: &mut Tx<'_>,
+    mut config: Config,
+    commit: &Commit,
+    sealed: &BTreeMap<SectionId, Vec<u8>>,
+) -> Result<Config> {
+    let (org, app) = (config.org_id.clone(), config.app_id.clone());
+    let drafts = tx.get("SELECT status FROM configs WHERE id = $1", params![&config.id]).await?;
+    if let Some(row) = &drafts
+        && row.get::<String>(0)? != ConfigStatus::Draft.as_str()
+    {
+        return Err(StoreError::Conflict(not_a_draft(&config)));
+    }
+    let before = active(tx, &org, &app).await?;
+    if let Some(before) = before.as_ref().filter(|b| b.digest.as_ref() == Some(&commit.digest)) {
+        if drafts.is_some() {
+            let same = "UPDATE configs SET status = 'same', same_as = $2, updated_at = $3 WHERE id = $1";
+            tx.exec(same, params![&config.id, &before.id, commit.now]).await?;
+            tx.exec("DELETE FROM sections WHERE config_id = $1", params![&config.id]).await?;
+        }
+        return Ok(before.clone());
+    }
+    config.version = Some(before.as_ref().and_then(|b| b.version).unwrap_or(0) + 1);
+    config.status = ConfigStatus::Active;
+    config.digest = Some(commit.digest.clone());
+    config.description = commit.description.clone();
+    config.state = commit.state.clone().unwrap_or(config.state);
+    config.updated_at = commit.now;
+    // The one before first: both can't be seen as active, and two commits at once meet here.
+    let outdated =
+        "UPDATE configs SET status = 'outdated', updated_at = $3 WHERE app_id = $1 AND status = 'active' AND id <> $2";
+    tx.exec(outdated, params![&app, &config.id, commit.now]).await?;
+    if drafts.is_some() {
+        tx.exec(
+            "UPDATE configs SET version = $2, status = 'active', digest = $3, description = $4, state = $5, updated_at = $6 WHERE id = $1",
+            params![&config.id, config.version, commit.digest.as_str(), &config.description, &config.state, commit.now],
+        )
+        .await?;
+        tx.exec("DELETE FROM sections WHERE config_id = $1", params![&config.id]).await?;
+    } else {
+        insert(tx, &config).await?;
+    }
+    for section in place_entities(tx, &config, commit).await? {
+        put(tx, &org, &app, &section, &sealed[&section.id]).await?;
+    }
+    let note = Note {
+        org: &org,
+        now: commit.now,
+        kind: "config.active",
+        subject: ("config", config.id.as_str()),
+        actor: commit.actor.as_str(),
+        data: serde_json::json!({ "app_id": app, "version": config.version, "digest": commit.digest.as_str() }),
+    };
+    record(tx, note).await?;
+    Ok(config)
+}

@@ -1,0 +1,302 @@
+//! Components and actions: what has a name in an app and keeps its id from version to version.
+
+use std::collections::BTreeMap;
+
+use model::{AccountId, ActionId, AppId, ComponentId, OrgId, Timestamp, id};
+
+use crate::accounts::static_sql;
+use crate::apps::contains;
+use crate::db::{Row, Tx, params};
+use crate::events::{Note, record};
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntityKind {
+    Component,
+    Action,
+}
+
+impl EntityKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Component => "component",
+            Self::Action => "action",
+        }
+    }
+
+    /// The kind of the sections that configure it.
+    pub fn section(self) -> &'static str {
+        match self {
+            Self::Component => "components",
+            Self::Action => "actions",
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Component => ComponentId::PREFIX,
+            Self::Action => ActionId::PREFIX,
+        }
+    }
+
+    /// An id for a new one.
+    pub fn new_id(self, now: Timestamp, random: u128) -> String {
+        id::make(self.prefix(), now, random)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Entity {
+    pub id: String,
+    pub org_id: OrgId,
+    pub app_id: AppId,
+    pub name: String,
+    /// Of a component: once a config has said it.
+    pub entity_type: Option<String>,
+    pub var_name: String,
+    pub labels: BTreeMap<String, String>,
+    pub dependencies: Vec<String>,
+    pub retired_at: Option<Timestamp>,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A component or action, as a config or a request has it.
+#[derive(Debug, Clone)]
+pub struct NewEntity {
+    /// Its id, if it is new.
+    pub id: String,
+    pub kind: EntityKind,
+    pub name: String,
+    pub entity_type: Option<String>,
+    pub var_name: String,
+    pub labels: BTreeMap<String, String>,
+    pub dependencies: Vec<String>,
+}
+
+const COLUMNS: &str = "SELECT id, org_id, app_id, name, type, var_name, labels, dependencies, retired_at, created_by, created_at, updated_at FROM entities";
+
+fn from_row(row: &Row) -> Result<Entity> {
+    Ok(Entity {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        app_id: row.get(2)?,
+        name: row.get(3)?,
+        entity_type: row.get(4)?,
+        var_name: row.get(5)?,
+        labels: row.json(6)?,
+        dependencies: row.json(7)?,
+        retired_at: row.get(8)?,
+        created_by: row.get(9)?,
+        created_at: row.get(10)?,
+        updated_at: row.get(11)?,
+    })
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(StoreError::db)
+}
+
+async fn insert(
+    tx: &mut Tx<'_>,
+    org: &OrgId,
+    app: &AppId,
+    new: &NewEntity,
+    actor: &AccountId,
+    now: Timestamp,
+) -> Result<()> {
+    tx.exec(
+        "INSERT INTO entities (id, org_id, app_id, kind, name, type, var_name, labels, dependencies, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
+        params![&new.id, org, app, new.kind.as_str(), &new.name, new.entity_type.as_ref(), &new.var_name, json(&new.labels)?, json(&new.dependencies)?, actor, now],
+    )
+    .await?;
+    Ok(())
+}
+
+async fn by_name(tx: &mut Tx<'_>, app: &AppId, kind: EntityKind, name: &str) -> Result<Option<Entity>> {
+    let sql = static_sql!(COLUMNS, "WHERE app_id = $1 AND kind = $2 AND name = $3");
+    tx.get(sql, params![app, kind.as_str(), name]).await?.as_ref().map(from_row).transpose()
+}
+
+/// The entity of this name: as it is, as the config has it now, or new.
+pub(crate) async fn adopt(
+    tx: &mut Tx<'_>,
+    org: &OrgId,
+    app: &AppId,
+    new: &NewEntity,
+    actor: &AccountId,
+    now: Timestamp,
+) -> Result<Entity> {
+    if let Some(known) = by_name(tx, app, new.kind, &new.name).await? {
+        if let (Some(was), Some(is)) = (&known.entity_type, &new.entity_type)
+            && was != is
+        {
+            let (kind, name) = (new.kind.as_str(), &new.name);
+            let text = format!(
+                "{kind} `{name}` is a {was} and can't become a {is}: give it another name, or retire the old one first"
+            );
+            // One that was retired has left nothing behind that its type would matter to.
+            if known.retired_at.is_none() {
+                return Err(StoreError::Conflict(text));
+            }
+        }
+        let sql = "UPDATE entities SET type = COALESCE($2, type), var_name = $3, labels = $4, dependencies = $5, retired_at = NULL, updated_at = $6 WHERE id = $1";
+        tx.exec(
+            sql,
+            params![
+                &known.id,
+                new.entity_type.as_ref(),
+                &new.var_name,
+                json(&new.labels)?,
+                json(&new.dependencies)?,
+                now
+            ],
+        )
+        .await?;
+    } else {
+        insert(tx, org, app, new, actor, now).await?;
+    }
+    by_name(tx, app, new.kind, &new.name).await?.ok_or_else(|| StoreError::corrupt("entity"))
+}
+
+/// What of an entity a request changes.
+#[derive(Debug, Clone, Default)]
+pub struct EntityChange {
+    pub name: Option<String>,
+    pub var_name: Option<String>,
+    pub labels: Option<BTreeMap<String, String>>,
+    pub dependencies: Option<Vec<String>>,
+    pub retire: bool,
+}
+
+impl Store {
+    /// Makes a component or action that no config names yet. A retired one of that name comes back.
+    pub async fn create_entity(
+        &self,
+        org: &OrgId,
+        app: &AppId,
+        new: NewEntity,
+        actor: &AccountId,
+        now: Timestamp,
+    ) -> Result<Entity> {
+        let (org, app, actor) = (org.clone(), app.clone(), actor.clone());
+        self.main()
+            .write(move |tx| {
+                let (org, app, new, actor) = (org.clone(), app.clone(), new.clone(), actor.clone());
+                Box::pin(async move {
+                    if by_name(tx, &app, new.kind, &new.name).await?.is_some_and(|known| known.retired_at.is_none()) {
+                        return Err(StoreError::NameTaken(new.name));
+                    }
+                    adopt(tx, &org, &app, &new, &actor, now).await
+                })
+            })
+            .await
+    }
+
+    /// By id, or by its name in an app.
+    pub async fn entity(&self, org: &OrgId, app: Option<&AppId>, kind: EntityKind, name_or_id: &str) -> Result<Entity> {
+        let (org, app, name) = (org.clone(), app.cloned(), name_or_id.to_owned());
+        self.main()
+            .glance(move |tx| {
+                let (org, app, name) = (org.clone(), app.clone(), name.clone());
+                Box::pin(async move {
+                    let sql = if id::is_valid(kind.prefix(), &name) {
+                        static_sql!(COLUMNS, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND kind = $3 AND id = $4 AND retired_at IS NULL")
+                    } else {
+                        static_sql!(COLUMNS, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND kind = $3 AND name = $4 AND retired_at IS NULL LIMIT 20")
+                    };
+                    let rows = tx.query(sql, params![&org, app.as_ref(), kind.as_str(), &name]).await?;
+                    crate::apps::only(kind.as_str(), &name, rows.iter().map(from_row).collect::<Result<_>>()?)
+                })
+            })
+            .await
+    }
+
+    /// Those that are not retired, by name; of one app, or of all.
+    pub async fn entities(
+        &self,
+        org: &OrgId,
+        app: Option<&AppId>,
+        kind: EntityKind,
+        query: &str,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<Entity>> {
+        let (org, app, query) = (org.clone(), app.cloned(), contains(query));
+        self.main()
+            .read(move |tx| {
+                let (org, app, query) = (org.clone(), app.clone(), query.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND kind = $3 AND LOWER(name) LIKE $4 ESCAPE '!' AND retired_at IS NULL ORDER BY name, id LIMIT $5 OFFSET $6"
+                    );
+                    let rows = tx.query(sql, params![&org, app.as_ref(), kind.as_str(), query, limit, offset]).await?;
+                    rows.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    pub async fn change_entity(
+        &self,
+        kind: EntityKind,
+        entity: &Entity,
+        change: EntityChange,
+        actor: &AccountId,
+        now: Timestamp,
+    ) -> Result<Entity> {
+        let (entity, actor) = (entity.clone(), actor.clone());
+        self.main()
+            .write(move |tx| {
+                let (entity, change, actor) = (entity.clone(), change.clone(), actor.clone());
+                Box::pin(async move { change_entity(tx, kind, entity, change, &actor, now).await })
+            })
+            .await
+    }
+}
+
+async fn change_entity(
+    tx: &mut Tx<'_>,
+    kind: EntityKind,
+    mut entity: Entity,
+    change: EntityChange,
+    actor: &AccountId,
+    now: Timestamp,
+) -> Result<Entity> {
+    if let Some(name) = change.name.filter(|name| *name != entity.name) {
+        if by_name(tx, &entity.app_id, kind, &name).await?.is_some() {
+            return Err(StoreError::NameTaken(name));
+        }
+        entity.name = name;
+    }
+    entity.var_name = change.var_name.unwrap_or(entity.var_name);
+    entity.labels = change.labels.unwrap_or(entity.labels);
+    entity.dependencies = change.dependencies.unwrap_or(entity.dependencies);
+    entity.retired_at = change.retire.then_some(now);
+    entity.updated_at = now;
+    let retired = "UPDATE entities SET name = $2, var_name = $3, labels = $4, dependencies = $5, retired_at = $6, updated_at = $7 WHERE id = $1";
+    tx.exec(
+        retired,
+        params![
+            &entity.id,
+            &entity.name,
+            &entity.var_name,
+            json(&entity.labels)?,
+            json(&entity.dependencies)?,
+            entity.retired_at,
+            now
+        ],
+    )
+    .await?;
+    if change.retire {
+        let data = serde_json::json!({ "app_id": entity.app_id, "name": entity.name });
+        let (kind, subject) = match kind {
+            EntityKind::Component => ("component.retired", ("component", entity.id.as_str())),
+            EntityKind::Action => ("action.retired", ("action", entity.id.as_str())),
+        };
+        record(tx, Note { org: &entity.org_id, now, kind, subject, actor: actor.as_str(), data }).await?;
+    }
+    Ok(entity)
+}

@@ -1,0 +1,203 @@
+//! Values that people give: variables of an app, inputs of an install. Sealed at rest.
+
+use std::collections::BTreeMap;
+
+use model::{AccountId, AppId, InputsId, InstallId, OrgId, Timestamp, VariableId};
+
+use crate::db::{Tx, params};
+use crate::events::{Note, record};
+use crate::{Result, Store, StoreError};
+
+/// A value that every install of an app sees.
+#[derive(Debug, Clone)]
+pub struct Variable {
+    pub id: VariableId,
+    pub name: String,
+    pub value: String,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// One version of the inputs of an install: only what was given, without the defaults of the app.
+#[derive(Debug, Clone)]
+pub struct InstallInputs {
+    pub id: InputsId,
+    pub install_id: InstallId,
+    pub version: u64,
+    pub values: BTreeMap<String, String>,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+}
+
+fn variable_place(id: &VariableId) -> String {
+    format!("variables|{id}|value")
+}
+
+fn inputs_place(id: &InputsId) -> String {
+    format!("install_inputs|{id}|value")
+}
+
+/// Sealed inputs of an install that is being made.
+#[derive(Debug, Clone)]
+pub(crate) struct SealedInputs {
+    pub(crate) inputs: InstallInputs,
+    pub(crate) sealed: Vec<u8>,
+}
+
+pub(crate) async fn insert_inputs(tx: &mut Tx<'_>, org: &OrgId, new: &SealedInputs) -> Result<()> {
+    let SealedInputs { inputs, sealed } = new;
+    tx.exec(
+        "INSERT INTO install_inputs (id, org_id, install_id, version, value, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        params![&inputs.id, org, &inputs.install_id, inputs.version, sealed.clone(), &inputs.created_by, inputs.created_at],
+    )
+    .await?;
+    let data = serde_json::json!({ "version": inputs.version, "names": inputs.values.keys().collect::<Vec<_>>() });
+    let subject = ("install", inputs.install_id.as_str());
+    let actor = inputs.created_by.as_str();
+    record(tx, Note { org, now: inputs.created_at, kind: "install.inputs", subject, actor, data }).await
+}
+
+impl Store {
+    pub(crate) async fn seal_inputs(&self, org: &OrgId, inputs: InstallInputs) -> Result<SealedInputs> {
+        let text = serde_json::to_vec(&inputs.values).map_err(StoreError::db)?;
+        let sealed = self.org_keys(org).await?.seal(&inputs_place(&inputs.id), &text);
+        Ok(SealedInputs { inputs, sealed })
+    }
+
+    /// The versions of an install's inputs, newest first.
+    pub async fn inputs(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<InstallInputs>> {
+        let (org_id, install_id) = (org.clone(), install.clone());
+        let rows = self
+            .main()
+            .read(move |tx| {
+                let (org, install) = (org_id.clone(), install_id.clone());
+                Box::pin(async move {
+                    let sql = "SELECT id, version, created_by, created_at, value FROM install_inputs WHERE org_id = $1 AND install_id = $2 ORDER BY version DESC LIMIT $3 OFFSET $4";
+                    tx.query(sql, params![&org, &install, limit, offset]).await
+                })
+            })
+            .await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            let id: InputsId = row.get(0)?;
+            let text = self.open_sealed(org, &inputs_place(&id), &row.get::<Vec<u8>>(4)?).await?;
+            let values = serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("input"))?;
+            let (version, created_by, created_at) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            found.push(InstallInputs { id, install_id: install.clone(), version, values, created_by, created_at });
+        }
+        Ok(found)
+    }
+
+    /// The inputs of an install as they are now.
+    pub async fn current_inputs(&self, org: &OrgId, install: &InstallId) -> Result<Option<InstallInputs>> {
+        Ok(self.inputs(org, install, 0, 1).await?.pop())
+    }
+
+    /// Writes the next version; `inputs.version` must be one more than the last one, or somebody else was faster.
+    pub async fn put_inputs(&self, org: &OrgId, inputs: InstallInputs) -> Result<()> {
+        let sealed = self.seal_inputs(org, inputs).await?;
+        let org = org.clone();
+        self.main()
+            .write(move |tx| {
+                let (org, sealed) = (org.clone(), sealed.clone());
+                Box::pin(async move {
+                    let last = "SELECT COALESCE(MAX(version), 0) FROM install_inputs WHERE install_id = $1";
+                    let row = tx.get(last, params![&sealed.inputs.install_id]).await?;
+                    let last: u64 = row.ok_or_else(|| StoreError::corrupt("count"))?.get(0)?;
+                    if sealed.inputs.version != last + 1 {
+                        return Err(StoreError::Conflict("the inputs were changed by someone else; try again".into()));
+                    }
+                    insert_inputs(tx, &org, &sealed).await
+                })
+            })
+            .await
+    }
+
+    /// Sets a variable of an app.
+    pub async fn set_variable(&self, org: &OrgId, app: &AppId, variable: Variable) -> Result<Variable> {
+        let (org_id, app_id, name) = (org.clone(), app.clone(), variable.name.clone());
+        let known: Option<VariableId> = self
+            .main()
+            .glance(move |tx| {
+                let (org, app, name) = (org_id.clone(), app_id.clone(), name.clone());
+                Box::pin(async move {
+                    let sql = "SELECT id FROM variables WHERE org_id = $1 AND app_id = $2 AND name = $3";
+                    tx.get(sql, params![&org, &app, &name]).await?.map(|row| row.get(0)).transpose()
+                })
+            })
+            .await?;
+        let variable = Variable { id: known.unwrap_or(variable.id), ..variable };
+        let sealed = self.org_keys(org).await?.seal(&variable_place(&variable.id), variable.value.as_bytes());
+        let (org, app, set) = (org.clone(), app.clone(), variable.clone());
+        self.main()
+            .write(move |tx| {
+                let (org, app, v, sealed) = (org.clone(), app.clone(), set.clone(), sealed.clone());
+                Box::pin(async move {
+                    let changed = tx
+                        .exec("UPDATE variables SET value = $2, updated_at = $3 WHERE id = $1", params![&v.id, sealed.clone(), v.updated_at])
+                        .await?;
+                    if changed == 0 {
+                        tx.exec(
+                            "INSERT INTO variables (id, org_id, app_id, name, value, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+                            params![&v.id, &org, &app, &v.name, sealed, &v.created_by, v.created_at],
+                        )
+                        .await?;
+                    }
+                    let data = serde_json::json!({ "name": v.name });
+                    let subject = ("app", app.as_str());
+                    let actor = v.created_by.as_str();
+                    record(tx, Note { org: &org, now: v.updated_at, kind: "app.variable", subject, actor, data }).await
+                })
+            })
+            .await?;
+        Ok(variable)
+    }
+
+    /// The variables of an app, by name, opened.
+    pub async fn variables(&self, org: &OrgId, app: &AppId) -> Result<Vec<Variable>> {
+        let (org_id, app) = (org.clone(), app.clone());
+        let rows = self
+            .main()
+            .read(move |tx| {
+                let (org, app) = (org_id.clone(), app.clone());
+                Box::pin(async move {
+                    let sql = "SELECT id, name, created_by, created_at, updated_at, value FROM variables WHERE org_id = $1 AND app_id = $2 ORDER BY name";
+                    tx.query(sql, params![&org, &app]).await
+                })
+            })
+            .await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            let id: VariableId = row.get(0)?;
+            let value = self.open_sealed(org, &variable_place(&id), &row.get::<Vec<u8>>(5)?).await?;
+            let value = String::from_utf8(value).map_err(|_| StoreError::corrupt("variable"))?;
+            let (name, created_by, created_at, updated_at) = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
+            found.push(Variable { id, name, value, created_by, created_at, updated_at });
+        }
+        Ok(found)
+    }
+
+    /// Deletes a variable, by name or id.
+    pub async fn delete_variable(&self, org: &OrgId, app: &AppId, name_or_id: &str) -> Result<()> {
+        let (org, app, name) = (org.clone(), app.clone(), name_or_id.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (org, app, name) = (org.clone(), app.clone(), name.clone());
+                Box::pin(async move {
+                    let sql = "DELETE FROM variables WHERE org_id = $1 AND app_id = $2 AND (id = $3 OR name = $3)";
+                    match tx.exec(sql, params![&org, &app, &name]).await? {
+                        0 => Err(StoreError::NotFound("variable")),
+                        _ => Ok(()),
+                    }
+                })
+            })
+            .await
+    }
+}
