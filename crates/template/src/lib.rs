@@ -130,7 +130,7 @@ const MAX_NAME_BYTES: usize = 100;
 const MAX_NAMES: usize = 1000;
 
 /// The one of `names` that `name` was probably meant to be.
-pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > MAX_NAME_BYTES {
         return None;
     }

@@ -1,0 +1,108 @@
+//! The format of apps: reads a tree of TOML files, says exactly what is wrong with it, and gives the config that is stored.
+//!
+//! Owns the format: its tables, its rules, its JSON Schemas. Does no I/O, reads no clock and draws no randomness: who has the files gives
+//! them as a [`Tree`], remote contents included. Every size and count has a bound.
+
+mod check;
+mod codes;
+mod decode;
+mod diagnostic;
+mod get;
+mod graph;
+mod kinds;
+mod layout;
+mod local;
+mod schema;
+mod source;
+mod table;
+mod tree;
+mod walk;
+
+pub use check::check;
+pub use codes::Code;
+pub use diagnostic::{Diagnostic, Place, Problem, Severity};
+pub use graph::{Dependency, Graph, GraphNode, Reason};
+pub use kinds::*;
+pub use local::{LocalSource, local_sources};
+pub use schema::{SCHEMAS, schema};
+pub use source::{Location, Sources};
+pub use tree::{MAX_CONFIG_BYTES, MAX_FILE_BYTES, MAX_TOML_BYTES, MAX_TOML_FILES, Tree};
+
+use diagnostic::{Findings, Said};
+use layout::Layout;
+use serde_json::{Map, Value};
+
+/// How strictly to read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Keys that mean nothing are errors.
+    pub strict: bool,
+    /// Contents of remote files that are not at hand are an error; without, a warning.
+    pub complete: bool,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The config, where there is no error.
+    pub config: Option<AppConfig>,
+    pub diagnostics: Vec<Diagnostic>,
+    pub sources: Sources,
+}
+
+/// Reads an app: decodes its files, puts the contents of others in their place, and checks the result.
+pub fn load(tree: &Tree, options: Options) -> Loaded {
+    let mut findings = Findings::new(tree, options);
+    let (value, root, broken) = Layout::new(&mut findings).read();
+    let sources = Sources { root };
+    let config: AppConfig = serde_json::from_value(typed(&value)).unwrap_or_default();
+    // What a file says that can't be read is missing everywhere else.
+    if !broken {
+        for problem in check::check_value(&config, &value).into_iter().chain(local::missing(tree, &config)) {
+            let Problem { severity, code, path, place, other, message, hint } = problem;
+            let other = other
+                .map(|other| sources.locate(tree, &other, None))
+                .map(|other| format!("the first is in {}:{}", other.file, other.line));
+            let at = sources.locate(tree, &path, place);
+            findings.say(Said { severity, code, message, hint: other.or(hint) }, &at.file, at.span);
+        }
+    }
+    let diagnostics = findings.done();
+    let failed = diagnostics.iter().any(|found| found.severity == Severity::Error);
+    Loaded { config: (!failed).then_some(config), diagnostics, sources }
+}
+
+/// The remote addresses that an app's files name and whose contents are not at hand: they belong into [`Tree::fetched`] before [`load`].
+pub fn wanted(tree: &Tree) -> Vec<String> {
+    let mut findings = Findings::new(tree, Options::default());
+    Layout::new(&mut findings).read();
+    findings.wanted.into_iter().collect()
+}
+
+impl AppConfig {
+    /// The form that is stored, equal for configs that say the same.
+    pub fn canonical_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a config is made of texts, numbers and tables with text keys")
+    }
+
+    pub fn digest(&self) -> model::Digest {
+        model::Digest::of(&self.canonical_json())
+    }
+}
+
+/// The form that the types read: nothing where a value can't be used, and every element of a list at its place.
+fn typed(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => object
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.clone(), typed(value)))
+            .collect(),
+        Value::Array(items) => {
+            let tables = items.iter().any(Value::is_object);
+            let nothing = || if tables { Value::Object(Map::new()) } else { "".into() };
+            items.iter().map(|item| if item.is_null() { nothing() } else { typed(item) }).collect()
+        }
+        scalar => scalar.clone(),
+    }
+}

@@ -1,0 +1,67 @@
+//! Real apps, of a directory beside the repository (or of `FERRY_CORPUS`).
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use config::{Options, Severity, Tree};
+
+/// The apps; where there are none, says so past the test's capture.
+pub(crate) fn apps() -> Vec<Tree> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
+    let directory = std::env::var("FERRY_CORPUS").unwrap_or_else(|_| beside.into());
+    let Ok(entries) = fs_err::read_dir(&directory) else {
+        writeln!(std::io::stderr(), "NOT TESTED: no apps in {directory}; name a directory of apps in FERRY_CORPUS")
+            .unwrap();
+        return Vec::new();
+    };
+    let mut apps: Vec<Tree> = entries.map(|entry| read(&entry.unwrap().path())).collect();
+    apps.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(apps.len() >= 30, "only {} apps in {directory}", apps.len());
+    apps
+}
+
+fn read(root: &Path) -> Tree {
+    let mut tree = Tree::new(root.file_name().unwrap().to_string_lossy());
+    let mut waiting = vec![root.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs_err::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                let relative = path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
+                tree.add(relative, fs_err::read(&path).unwrap());
+            }
+        }
+    }
+    tree
+}
+
+#[test]
+fn real_apps_load_with_no_error_and_with_the_warnings_that_are_true() {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut errors = Vec::new();
+    for app in apps() {
+        let loaded = config::load(&app, Options::default());
+        for found in &loaded.diagnostics {
+            let line = format!(
+                "{}/{}:{}:{} {} {} {:?}",
+                app.name,
+                found.file,
+                found.line,
+                found.column,
+                found.code.as_str(),
+                found.message,
+                found.hint
+            );
+            println!("{line}");
+            *counts.entry(found.code.as_str()).or_default() += 1;
+            if found.severity == Severity::Error {
+                errors.push(line);
+            }
+        }
+    }
+    println!("{counts:?}");
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+}

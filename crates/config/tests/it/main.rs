@@ -1,0 +1,6 @@
+//! Tests of the format as a whole: real apps, broken ones, and anything at all.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::explicit_write)]
+
+mod corpus;
+mod generated;
