@@ -155,6 +155,12 @@ wire! {
         pub description: String,
         pub status: String,
         pub status_description: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub config_repo: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub config_directory: String,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub label_colors: BTreeMap<String, String>,
         pub created_by_id: AccountId,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -213,6 +219,9 @@ wire! {
         pub azure_account: Option<Location>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub gcp_account: Option<Project>,
+        /// Inputs of the app that this install gives.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub inputs: BTreeMap<String, String>,
     }
 
     pub struct Runner {

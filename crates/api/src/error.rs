@@ -46,6 +46,8 @@ macro_rules! codes {
 codes! {
     /// The request can't be read or breaks a rule; the description says which.
     InvalidRequest = "invalid_request", 400;
+    /// The app's config has errors; the description lists them.
+    InvalidConfig = "invalid_config", 400;
     /// The body is larger than this route takes.
     TooLarge = "too_large", 413;
     /// No token, or one that is unknown, expired or revoked.

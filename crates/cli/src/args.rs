@@ -154,25 +154,9 @@ pub enum Orgs {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub enum Apps {
-    /// List apps
-    #[command(visible_alias = "ls")]
-    List,
-    /// Create an app
-    Create {
-        #[arg(value_parser = name)]
-        name: String,
-        #[arg(long, default_value = "")]
-        description: String,
-    },
-    /// Show an app
-    Get {
-        /// Name or id
-        #[arg(value_parser = name)]
-        name: String,
-    },
-}
+mod apps;
+
+pub use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 
 #[derive(Debug, Subcommand)]
 pub enum Installs {
@@ -191,6 +175,14 @@ pub enum Installs {
         #[arg(value_parser = name)]
         name: String,
     },
+    /// Show the inputs of an install, or change them; an empty value takes the app's default again
+    Inputs {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+        #[arg(long = "set", value_name = "INPUT=VALUE", value_parser = key_value)]
+        set: Vec<(String, String)>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -208,13 +200,24 @@ pub struct CreateInstall {
     pub gcp_project: Option<String>,
     #[arg(long, value_name = "REGION", requires = "gcp_project")]
     pub gcp_region: Option<String>,
+    /// Input of the app; give it several times for several
+    #[arg(long = "input", value_name = "INPUT=VALUE", value_parser = key_value)]
+    pub inputs: Vec<(String, String)>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Actions {
+    /// List the actions of an install's app, each with its last run
+    #[command(visible_alias = "ls")]
+    List {
+        /// Install, by name or id
+        #[arg(long, short, value_parser = name)]
+        install: String,
+    },
     /// Run an action in an install, and wait for it
     ///
-    /// Ends with the exit code of the step that failed. Ctrl-C asks for the end of the job, a second one leaves.
+    /// An action of the synced app by its name, or anything else that the flags say. Ends with the exit code of the step that
+    /// failed. Ctrl-C asks for the end of the job, a second one leaves.
     Run(Box<RunAction>),
 }
 
@@ -224,6 +227,9 @@ pub struct RunAction {
     /// Install, by name or id
     #[arg(long, short, value_parser = name)]
     pub install: String,
+    /// Action of the synced app, by name
+    #[arg(group = "what")]
+    pub action: Option<String>,
     /// Command line for `sh -c`
     #[arg(long, short, group = "what")]
     pub command: Option<String>,

@@ -11,6 +11,7 @@ use crate::error::{CliError, Exit, Result};
 use crate::output::Output;
 
 mod actions;
+mod app_files;
 mod apps;
 mod auth;
 mod contexts;
@@ -34,7 +35,7 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
         Command::Auth(command) => auth::run(global, out, command).await,
         Command::Contexts(command) => contexts::run(global, out, command),
         Command::Orgs(command) => orgs::run(global, out, command).await,
-        Command::Apps(command) => apps::run(&connect(global).await?, out, command).await,
+        Command::Apps(command) => Box::pin(apps::run(global, out, command)).await,
         Command::Installs(command) => installs::run(&connect(global).await?, out, command).await,
         Command::Actions(command) => Box::pin(actions::run(&connect(global).await?, out, command)).await,
         Command::Jobs(command) => Box::pin(jobs::run(&connect(global).await?, out, command)).await,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::AppConfig;
+use model::waiting::Presence;
 use model::{Digest, OrgId};
 use serde_json::{Map, Value, json};
 use store::{Config, EntityKind, Install, Result, Section, StoreError};
@@ -87,7 +88,7 @@ pub fn assemble<'a>(bodies: impl IntoIterator<Item = &'a Value>) -> Result<(AppC
 /// What tells two configs apart: everything that the files say, and what the local sources hold.
 pub fn digest(config: &AppConfig, local_sources: &BTreeMap<String, String>) -> Digest {
     let locals = serde_json::to_string(local_sources).unwrap_or_default();
-    Digest::of(format!("{}\n{locals}", config.canonical_json()).as_bytes())
+    Digest::of(&[config.canonical_json().as_slice(), b"\n", locals.as_bytes()].concat())
 }
 
 /// The tree that templates of an install see, and the values in it that must not be shown.
@@ -136,7 +137,8 @@ impl Conductor {
             let Ok(action) = store.entity(org_id, None, EntityKind::Action, &run.action_id).await else { continue };
             let job = store.job(org_id, &run.job_id).await?;
             let outputs = self.outputs(&job).await?;
-            let state = json!({ "populated": true, "status": job.state.as_str(), "id": run.action_id, "outputs": outputs });
+            let state =
+                json!({ "populated": true, "status": job.state.as_str(), "id": run.action_id, "outputs": outputs });
             workflows.insert(action.name, state);
         }
         let nuon = json!({
@@ -148,7 +150,7 @@ impl Conductor {
             "install": { "populated": true, "id": install.id, "name": install.name, "inputs": inputs },
             "inputs": { "populated": true, "inputs": inputs },
             "actions": { "populated": !workflows.is_empty(), "workflows": workflows },
-            "runner": { "populated": true, "id": runner.id, "status": self.presence(&runner) },
+            "runner": { "populated": true, "id": runner.id, "status": if matches!(self.presence(&runner), Presence::Online) { "active" } else { "offline" } },
             "cloud_account": cloud_account(&install.cloud),
         });
         Ok(InstallTree { root: json!({ "nuon": nuon }), sensitive })
@@ -179,5 +181,8 @@ pub fn effective_inputs(config: &AppConfig, given: &BTreeMap<String, String>) ->
 /// `aws_account {region}` of an install is `aws {region}` in templates.
 fn cloud_account(cloud: &Value) -> Value {
     let accounts = cloud.as_object().into_iter().flatten();
-    accounts.map(|(key, account)| (key.trim_end_matches("_account").to_owned(), account.clone())).collect::<Map<_, _>>().into()
+    accounts
+        .map(|(key, account)| (key.trim_end_matches("_account").to_owned(), account.clone()))
+        .collect::<Map<_, _>>()
+        .into()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::papers::Order;
 use model::spec::{ActionSpec, JobSpec, Limits, SECRET_BYTES_MIN, Source, StepSpec, Work, check_steps};
+use model::time::parse_duration;
 use model::{ActionRunId, Digest, InstallId, JobId, LogStreamId, SectionId, constants};
 use store::{ActionRun, Idempotency, Install, Job, NewJob, Result, Runner, StoreError};
 
@@ -76,7 +77,7 @@ fn builtin_env(install: &Install, trigger_type: &str) -> BTreeMap<String, String
 /// Where the files of a step are, as the runner fetches them.
 fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -> Result<Option<Source>> {
     if let Some(local) = &step.local {
-        let digest = local_sources.get(&local.directory).and_then(|text| Digest::parse(text).ok());
+        let digest = local.path().and_then(|path| local_sources.get(&path).and_then(|text| Digest::parse(text).ok()));
         let missing = || format!("step `{}`: `{}` was not uploaded with the sync", step.name, local.directory);
         let digest = digest.ok_or_else(|| StoreError::Conflict(missing()))?;
         return Ok(Some(Source::Archive { digest, directory: None }));
@@ -119,7 +120,7 @@ impl Conductor {
         });
         let steps = steps.collect::<Result<Vec<_>>>()?;
         check_steps(&steps).map_err(StoreError::Conflict)?;
-        let timeout = synced.action.timeout.as_deref().and_then(config::duration_s);
+        let timeout = synced.action.timeout.as_deref().and_then(|text| parse_duration(text).ok());
         let spec = ActionSpec {
             steps,
             builtin_env: builtin_env(&install, &synced.trigger_type),
@@ -138,7 +139,7 @@ impl Conductor {
             install: Some(install),
             target: None,
             priority: 0,
-            timeout_s: timeout.unwrap_or(constants::ACTION_TIMEOUT_S),
+            timeout_s: timeout.map_or(constants::ACTION_TIMEOUT_S, |t| t.as_secs().max(1)),
             limits: Limits::default(),
             secrets: tree.sensitive.iter().filter(|value| value.len() >= SECRET_BYTES_MIN).cloned().collect(),
             work: Work::ActionsWorkflow(spec),

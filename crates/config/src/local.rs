@@ -49,3 +49,10 @@ pub(crate) fn missing(tree: &Tree, config: &AppConfig) -> Vec<Problem> {
     };
     local_sources(config).into_iter().filter(gone).map(said).collect()
 }
+
+impl crate::kinds::Local {
+    /// The directory from the root of the app, without `.` and `..`; none where it leaves the app.
+    pub fn path(&self) -> Option<String> {
+        join("", &self.directory)
+    }
+}

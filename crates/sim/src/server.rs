@@ -166,6 +166,7 @@ impl Server {
             name: "web".into(),
             display_name: "web".into(),
             description: String::new(),
+            settings: serde_json::json!({}),
             created_by: self.account.clone(),
             created_at: now,
             updated_at: now,

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::configs::{GitSource, Labels, Stamp};
 use super::Job;
+use super::configs::{GitSource, Labels, Stamp};
 
 lean! {
     pub struct CreateActionWorkflow {

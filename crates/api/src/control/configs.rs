@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use model::Timestamp;
 use serde_json::Value;
 
-
 /// Free keys with text.
 pub type Labels = BTreeMap<String, String>;
 

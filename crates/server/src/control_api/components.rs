@@ -47,8 +47,7 @@ fn wire_type(kind: &str) -> &str {
 }
 
 fn shown(component: Entity, versions: u64) -> wire::Component {
-    let resolved =
-        if component.var_name.is_empty() { component.name.clone() } else { component.var_name.clone() };
+    let resolved = if component.var_name.is_empty() { component.name.clone() } else { component.var_name.clone() };
     wire::Component {
         stamp: wire::Stamp {
             id: component.id,
@@ -110,6 +109,14 @@ async fn list(
     listed(&state, &at, None, &search).await
 }
 
+fn check_name(name: &str) -> ApiResult<()> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_{}.".contains(c);
+    if !name.is_empty() && name.len() <= 128 && name.chars().all(good) {
+        return Ok(());
+    }
+    Err(ApiError::invalid(format!("`{name}` can't be the name of a component: use lower-case letters, digits and `_`")))
+}
+
 /// Makes a component that no config names yet.
 #[utoipa::path(post, path = "/v1/apps/{app_id}/components", tag = "components", security(("token" = ["operator"])), params(("app_id" = String, Path, description = "name or id")), request_body = wire::CreateComponent, responses((status = 201, body = wire::Component), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn create(
@@ -120,7 +127,7 @@ async fn create(
 ) -> ApiResult<(StatusCode, Json<wire::Component>)> {
     let app = state.store().app(&at.org, &app).await?;
     let wanted = request.value;
-    config::check_name(&wanted.name).map_err(ApiError::invalid)?;
+    check_name(&wanted.name)?;
     let known = state.store().entities(&at.org, Some(&app.id), KIND, "", 0, 10_000).await?;
     let now = state.conductor.now();
     let new = NewEntity {
@@ -169,7 +176,7 @@ async fn update(
 ) -> ApiResult<Json<wire::Component>> {
     let component = state.store().entity(&at.org, None, KIND, &component).await?;
     let wanted = request.value;
-    config::check_name(&wanted.name).map_err(ApiError::invalid)?;
+    check_name(&wanted.name)?;
     let known = state.store().entities(&at.org, Some(&component.app_id), KIND, "", 0, 10_000).await?;
     let change = EntityChange {
         name: Some(wanted.name),
@@ -519,21 +526,28 @@ macro_rules! component_config {
     };
 }
 
-component_config!(post_terraform, "/v1/components/{component_id}/configs/terraform-module", CreateTerraformModule, TerraformModule, terraform_module, |r| {
-    ComponentKind::TerraformModule(config::TerraformModule {
-        terraform_version: if r.version.is_empty() { "latest".into() } else { r.version },
-        vars: r.variables,
-        var_file: var_files(&r.variables_files),
-        env_vars: r.env_vars,
-        public_repo: r.public_git_vcs_config.as_ref().map(repo),
-        connected_repo: r.connected_github_vcs_config.as_ref().map(repo),
-        local: None,
-        drift_schedule: some(&r.base.drift_schedule),
-        max_auto_retries: r.base.max_auto_retries,
-        skip_noops: r.base.skip_noops,
-        auto_approve_on_policies_passing: r.base.auto_approve_on_policies_passing,
-    })
-});
+component_config!(
+    post_terraform,
+    "/v1/components/{component_id}/configs/terraform-module",
+    CreateTerraformModule,
+    TerraformModule,
+    terraform_module,
+    |r| {
+        ComponentKind::TerraformModule(config::TerraformModule {
+            terraform_version: if r.version.is_empty() { "latest".into() } else { r.version },
+            vars: r.variables,
+            var_file: var_files(&r.variables_files),
+            env_vars: r.env_vars,
+            public_repo: r.public_git_vcs_config.as_ref().map(repo),
+            connected_repo: r.connected_github_vcs_config.as_ref().map(repo),
+            local: None,
+            drift_schedule: some(&r.base.drift_schedule),
+            max_auto_retries: r.base.max_auto_retries,
+            skip_noops: r.base.skip_noops,
+            auto_approve_on_policies_passing: r.base.auto_approve_on_policies_passing,
+        })
+    }
+);
 
 component_config!(post_helm, "/v1/components/{component_id}/configs/helm", CreateHelmChart, HelmChart, helm, |r| {
     ComponentKind::HelmChart(config::HelmChart {
@@ -560,46 +574,71 @@ component_config!(post_helm, "/v1/components/{component_id}/configs/helm", Creat
     })
 });
 
-component_config!(post_manifest, "/v1/components/{component_id}/configs/kubernetes-manifest", CreateKubernetesManifest, KubernetesManifest, kubernetes_manifest, |r| {
-    ComponentKind::KubernetesManifest(config::KubernetesManifest {
-        manifest: some(&r.manifest),
-        kustomize: r.kustomize.map(|k| config::Kustomize {
-            path: k.path,
-            patches: k.patches,
-            enable_helm: k.enable_helm,
-            load_restrictor: some(&k.load_restrictor),
-        }),
-        namespace: r.namespace,
-        public_repo: r.public_git_vcs_config.as_ref().map(repo),
-        connected_repo: r.connected_github_vcs_config.as_ref().map(repo),
-        local: None,
-        drift_schedule: some(&r.base.drift_schedule),
-        health: None,
-        max_auto_retries: r.base.max_auto_retries,
-        skip_noops: r.base.skip_noops,
-        auto_approve_on_policies_passing: r.base.auto_approve_on_policies_passing,
-    })
-});
+component_config!(
+    post_manifest,
+    "/v1/components/{component_id}/configs/kubernetes-manifest",
+    CreateKubernetesManifest,
+    KubernetesManifest,
+    kubernetes_manifest,
+    |r| {
+        ComponentKind::KubernetesManifest(config::KubernetesManifest {
+            manifest: some(&r.manifest),
+            kustomize: r.kustomize.map(|k| config::Kustomize {
+                path: k.path,
+                patches: k.patches,
+                enable_helm: k.enable_helm,
+                load_restrictor: some(&k.load_restrictor),
+            }),
+            namespace: r.namespace,
+            public_repo: r.public_git_vcs_config.as_ref().map(repo),
+            connected_repo: r.connected_github_vcs_config.as_ref().map(repo),
+            local: None,
+            drift_schedule: some(&r.base.drift_schedule),
+            health: None,
+            max_auto_retries: r.base.max_auto_retries,
+            skip_noops: r.base.skip_noops,
+            auto_approve_on_policies_passing: r.base.auto_approve_on_policies_passing,
+        })
+    }
+);
 
-component_config!(post_docker, "/v1/components/{component_id}/configs/docker-build", CreateDockerBuild, DockerBuild, docker_build, |r| {
-    ComponentKind::DockerBuild(config::DockerBuild {
-        dockerfile: r.dockerfile,
-        public_repo: r.public_git_vcs_config.as_ref().map(repo),
-        connected_repo: r.connected_github_vcs_config.as_ref().map(repo),
-        local: None,
-        env_vars: r.env_vars,
-        max_auto_retries: r.base.max_auto_retries,
-        skip_noops: r.base.skip_noops,
-        auto_approve_on_policies_passing: r.base.auto_approve_on_policies_passing,
-    })
-});
+component_config!(
+    post_docker,
+    "/v1/components/{component_id}/configs/docker-build",
+    CreateDockerBuild,
+    DockerBuild,
+    docker_build,
+    |r| {
+        ComponentKind::DockerBuild(config::DockerBuild {
+            dockerfile: r.dockerfile,
+            public_repo: r.public_git_vcs_config.as_ref().map(repo),
+            connected_repo: r.connected_github_vcs_config.as_ref().map(repo),
+            local: None,
+            env_vars: r.env_vars,
+            max_auto_retries: r.base.max_auto_retries,
+            skip_noops: r.base.skip_noops,
+            auto_approve_on_policies_passing: r.base.auto_approve_on_policies_passing,
+        })
+    }
+);
 
-component_config!(post_image, "/v1/components/{component_id}/configs/external-image", CreateExternalImage, ExternalImage, external_image, |r| {
-    ComponentKind::ContainerImage(image(r))
-});
+component_config!(
+    post_image,
+    "/v1/components/{component_id}/configs/external-image",
+    CreateExternalImage,
+    ExternalImage,
+    external_image,
+    |r| { ComponentKind::ContainerImage(image(r)) }
+);
 
 component_config!(post_job, "/v1/components/{component_id}/configs/job", CreateJob, JobConfig, job, |r| {
-    ComponentKind::Job(config::Job { image_url: r.image_url, tag: r.tag, cmd: r.cmd, args: r.args, env_vars: r.env_vars })
+    ComponentKind::Job(config::Job {
+        image_url: r.image_url,
+        tag: r.tag,
+        cmd: r.cmd,
+        args: r.args,
+        env_vars: r.env_vars,
+    })
 });
 
 component_config!(post_pulumi, "/v1/components/{component_id}/configs/pulumi", CreatePulumi, Pulumi, pulumi, |r| {

@@ -13,10 +13,11 @@ use utoipa_axum::routes;
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::request::Params;
 use crate::{AppState, VERSION};
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    probes().routes(routes!(current_user)).routes(routes!(cli_config))
+    probes().routes(routes!(current_user)).routes(routes!(cli_config)).routes(routes!(config_schema))
 }
 
 /// Both listeners have these.
@@ -80,4 +81,21 @@ async fn current_user(Caller(owner): Caller) -> Json<Account> {
 async fn cli_config(State(state): State<AppState>) -> Json<CliConfig> {
     let url = state.config.control.public_url.clone();
     Json(CliConfig { root_domain: url.clone(), dashboard_url: url, nuon_auth_enabled: false })
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct SchemaKind {
+    #[serde(rename = "type", alias = "source")]
+    kind: Option<String>,
+}
+
+/// The JSON Schema of a file of the app format, for editors: `#:schema URL/v1/general/config-schema?type=helm`.
+#[utoipa::path(get, path = "/v1/general/config-schema", tag = "general", params(("type" = Option<String>, Query, description = "kind of file; `full` is the whole app")), responses((status = 200, body = Object), (status = 404, body = api::ErrorBody)))]
+async fn config_schema(Params(wanted): Params<SchemaKind>) -> ApiResult<Json<serde_json::Value>> {
+    let kind = wanted.kind.unwrap_or_else(|| "full".into());
+    let unknown = || {
+        let known = config::SCHEMAS.to_vec().join(", ");
+        ApiError::new(ErrorCode::NotFound, format!("there is no schema `{kind}`")).hint(format!("use one of {known}"))
+    };
+    config::schema(&kind).map(Json).ok_or_else(unknown)
 }

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::apps::Search;
-use super::{jobs, runners};
+use super::{inputs, jobs, runners};
 use crate::AppState;
 use crate::auth::{Operator, Reader};
 use crate::config::Limits;
@@ -117,6 +117,7 @@ async fn create(
         kind: RunnerKind::Install,
         install_id: Some(id.clone()),
     };
+    let inputs = inputs::first(&state, &at, &app, &id, wanted.inputs.clone()).await?;
     let install = store::Install {
         id,
         org_id: at.org.clone(),
@@ -130,7 +131,7 @@ async fn create(
         updated_at: now,
     };
     let idem = request.idempotency(&at.owner.account.id);
-    let created = state.store().create_install(install, runner, idem).await?;
+    let created = state.store().create_install(install, runner, inputs, idem).await?;
     let install = state.store().install(&at.org, &created.id).await?;
     Ok((StatusCode::CREATED, Json(wire(&state, install).await?)))
 }

@@ -1,8 +1,12 @@
 //! The Control API: what the CLI, the dashboard and integrations call.
 
+mod action_workflows;
 mod apps;
+mod components;
+mod configs;
 mod events;
 mod general;
+mod inputs;
 mod installs;
 mod jobs;
 mod logs;
@@ -33,6 +37,10 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(orgs::routes())
         .merge(tokens::routes())
         .merge(apps::routes())
+        .merge(configs::routes(limits))
+        .merge(components::routes(limits))
+        .merge(action_workflows::routes(limits))
+        .merge(inputs::routes())
         .merge(installs::routes(limits))
         .merge(jobs::routes())
         .merge(runners::routes())

@@ -22,7 +22,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Page, Params};
 use sections::Posted;
 
-pub(super) use sync::latest_sections;
+pub(super) use sync::{element, latest_sections, names};
 
 pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -143,7 +143,8 @@ async fn show_sections(
                 shown.component_config_connections.push(connection);
             }
             "actions" => {
-                let action = action_workflows::config_shown(state, config.app_id.as_str(), section).await?;
+                let app = state.store().app(&config.org_id, config.app_id.as_str()).await?;
+                let action = action_workflows::config_shown(state, &app, section).await?;
                 shown.action_workflow_configs.push(action);
             }
             _ => {}
@@ -375,15 +376,78 @@ fn there<T>(shown: Option<T>) -> ApiResult<T> {
     shown.ok_or_else(|| StoreError::NotFound("section").into())
 }
 
-section!(post_input, "/v1/apps/{app_id}/input-config", CreateAppInputConfig, AppInputConfig, sections::input, |stamp, section, config| sections::show_input(stamp, &section, &config));
-section!(post_sandbox, "/v1/apps/{app_id}/sandbox-config", CreateAppSandboxConfig, AppSandboxConfig, sections::sandbox, |stamp, section, config| there(sections::show_sandbox(stamp, &config))?);
-section!(post_runner, "/v1/apps/{app_id}/runner-configs", CreateAppRunnerConfig, AppRunnerConfig, sections::runner, |stamp, section, config| there(sections::show_runner(stamp, &config))?);
-section!(post_stack, "/v1/apps/{app_id}/stack-configs", CreateAppStackConfig, AppStackConfig, sections::stack, |stamp, section, config| there(sections::show_stack(stamp, &config))?);
-section!(post_permissions, "/v1/apps/{app_id}/permissions-configs", CreateAppPermissionsConfig, AppPermissionsConfig, sections::permissions, |stamp, section, config| sections::show_permissions(stamp, &section, &config));
-section!(post_break_glass, "/v1/apps/{app_id}/break-glass-configs", CreateAppBreakGlassConfig, AppBreakGlassConfig, sections::break_glass, |stamp, section, config| sections::show_break_glass(stamp, &section, &config));
-section!(post_policies, "/v1/apps/{app_id}/policies-configs", CreateAppPoliciesConfig, AppPoliciesConfig, sections::policies, |stamp, section, config| sections::show_policies(stamp, &section, &config));
-section!(post_secrets, "/v1/apps/{app_id}/secrets-configs", CreateAppSecretsConfig, AppSecretsConfig, sections::secrets, |stamp, section, config| sections::show_secrets(stamp, &section, &config));
-section!(post_operation_roles, "/v1/apps/{app_id}/operation-role-configs", CreateAppOperationRoleConfig, AppOperationRoleConfig, sections::operation_role_rules, |stamp, section, config| sections::show_operation_roles(stamp, &config));
+section!(
+    post_input,
+    "/v1/apps/{app_id}/input-config",
+    CreateAppInputConfig,
+    AppInputConfig,
+    sections::input,
+    |stamp, section, config| sections::show_input(stamp, &section, &config)
+);
+section!(
+    post_sandbox,
+    "/v1/apps/{app_id}/sandbox-config",
+    CreateAppSandboxConfig,
+    AppSandboxConfig,
+    sections::sandbox,
+    |stamp, section, config| there(sections::show_sandbox(stamp, &config))?
+);
+section!(
+    post_runner,
+    "/v1/apps/{app_id}/runner-configs",
+    CreateAppRunnerConfig,
+    AppRunnerConfig,
+    sections::runner,
+    |stamp, section, config| there(sections::show_runner(stamp, &config))?
+);
+section!(
+    post_stack,
+    "/v1/apps/{app_id}/stack-configs",
+    CreateAppStackConfig,
+    AppStackConfig,
+    sections::stack,
+    |stamp, section, config| there(sections::show_stack(stamp, &config))?
+);
+section!(
+    post_permissions,
+    "/v1/apps/{app_id}/permissions-configs",
+    CreateAppPermissionsConfig,
+    AppPermissionsConfig,
+    sections::permissions,
+    |stamp, section, config| sections::show_permissions(stamp, &section, &config)
+);
+section!(
+    post_break_glass,
+    "/v1/apps/{app_id}/break-glass-configs",
+    CreateAppBreakGlassConfig,
+    AppBreakGlassConfig,
+    sections::break_glass,
+    |stamp, section, config| sections::show_break_glass(stamp, &section, &config)
+);
+section!(
+    post_policies,
+    "/v1/apps/{app_id}/policies-configs",
+    CreateAppPoliciesConfig,
+    AppPoliciesConfig,
+    sections::policies,
+    |stamp, section, config| sections::show_policies(stamp, &section, &config)
+);
+section!(
+    post_secrets,
+    "/v1/apps/{app_id}/secrets-configs",
+    CreateAppSecretsConfig,
+    AppSecretsConfig,
+    sections::secrets,
+    |stamp, section, config| sections::show_secrets(stamp, &section, &config)
+);
+section!(
+    post_operation_roles,
+    "/v1/apps/{app_id}/operation-role-configs",
+    CreateAppOperationRoleConfig,
+    AppOperationRoleConfig,
+    sections::operation_role_rules,
+    |stamp, section, config| sections::show_operation_roles(stamp, &config)
+);
 
 /// A handler for a section of the active version.
 macro_rules! latest_section {

@@ -97,7 +97,11 @@ pub(super) fn input(request: wire::CreateAppInputConfig) -> Posted {
     Posted { kind: "input", body: json!({ "input_groups": groups, "inputs": inputs }) }
 }
 
-pub(in crate::control_api) fn show_input(stamp: wire::Stamp, section: &Section, config: &AppConfig) -> wire::AppInputConfig {
+pub(in crate::control_api) fn show_input(
+    stamp: wire::Stamp,
+    section: &Section,
+    config: &AppConfig,
+) -> wire::AppInputConfig {
     let groups: Vec<wire::AppInputGroup> = config
         .input_groups
         .iter()
@@ -318,7 +322,11 @@ pub(super) fn permissions(request: wire::CreateAppPermissionsConfig) -> Posted {
     Posted { kind: "permissions", body }
 }
 
-pub(in crate::control_api) fn show_permissions(stamp: wire::Stamp, section: &Section, config: &AppConfig) -> wire::AppPermissionsConfig {
+pub(in crate::control_api) fn show_permissions(
+    stamp: wire::Stamp,
+    section: &Section,
+    config: &AppConfig,
+) -> wire::AppPermissionsConfig {
     let roles: Vec<wire::RoleConfig> = config.roles.iter().map(|role| show_role(&stamp, section, role)).collect();
     let of = |kind: &str| roles.iter().find(|role| role.role_type == kind).cloned();
     wire::AppPermissionsConfig {
@@ -336,7 +344,11 @@ pub(super) fn break_glass(request: wire::CreateAppBreakGlassConfig) -> Posted {
     Posted { kind: "break_glass", body: json!({ "break_glass": roles }) }
 }
 
-pub(in crate::control_api) fn show_break_glass(stamp: wire::Stamp, section: &Section, config: &AppConfig) -> wire::AppBreakGlassConfig {
+pub(in crate::control_api) fn show_break_glass(
+    stamp: wire::Stamp,
+    section: &Section,
+    config: &AppConfig,
+) -> wire::AppBreakGlassConfig {
     let roles = config.break_glass.iter().map(|role| show_role(&stamp, section, role)).collect();
     wire::AppBreakGlassConfig { aws_iam_roles: roles, stamp }
 }
@@ -356,7 +368,11 @@ pub(super) fn policies(request: wire::CreateAppPoliciesConfig) -> Posted {
     Posted { kind: "policies", body: json!({ "policies": policies }) }
 }
 
-pub(in crate::control_api) fn show_policies(stamp: wire::Stamp, section: &Section, config: &AppConfig) -> wire::AppPoliciesConfig {
+pub(in crate::control_api) fn show_policies(
+    stamp: wire::Stamp,
+    section: &Section,
+    config: &AppConfig,
+) -> wire::AppPoliciesConfig {
     let policies = config.policies.iter().enumerate().map(|(n, p)| wire::PolicyConfig {
         id: inner_id("pol", section, &n.to_string()),
         contents: p.contents.clone(),
@@ -390,7 +406,11 @@ pub(super) fn secrets(request: wire::CreateAppSecretsConfig) -> Posted {
     Posted { kind: "secrets", body: json!({ "secrets": secrets }) }
 }
 
-pub(in crate::control_api) fn show_secrets(stamp: wire::Stamp, section: &Section, config: &AppConfig) -> wire::AppSecretsConfig {
+pub(in crate::control_api) fn show_secrets(
+    stamp: wire::Stamp,
+    section: &Section,
+    config: &AppConfig,
+) -> wire::AppSecretsConfig {
     let target = |t: &config::SyncTarget| wire::SyncTarget {
         namespaces: t.namespaces.clone(),
         name: t.name.clone(),
@@ -426,7 +446,10 @@ pub(super) fn operation_role_rules(request: wire::CreateAppOperationRoleConfig) 
     Posted { kind: "operation_roles", body }
 }
 
-pub(in crate::control_api) fn show_operation_roles(stamp: wire::Stamp, config: &AppConfig) -> wire::AppOperationRoleConfig {
+pub(in crate::control_api) fn show_operation_roles(
+    stamp: wire::Stamp,
+    config: &AppConfig,
+) -> wire::AppOperationRoleConfig {
     let rules = config.operation_roles.iter().flat_map(|roles| &roles.rules).map(|rule| {
         // `nuon::component:NAME`: type and name.
         let principal = rule.principal.trim_start_matches("nuon::");
@@ -456,6 +479,9 @@ pub(in crate::control_api) fn refused(problems: &[config::Problem]) -> ApiError 
     let text: Vec<String> = errors.iter().take(20).map(line).collect();
     let more = errors.len().saturating_sub(20);
     let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
-    ApiError::new(api::ErrorCode::InvalidConfig, format!("the config has {} errors:\n{}{more}", errors.len(), text.join("\n")))
-        .hint("`ferry apps validate DIR` shows each with its file and line")
+    ApiError::new(
+        api::ErrorCode::InvalidConfig,
+        format!("the config has {} errors:\n{}{more}", errors.len(), text.join("\n")),
+    )
+    .hint("`ferry apps validate DIR` shows each with its file and line")
 }

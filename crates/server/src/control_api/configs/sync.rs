@@ -98,7 +98,7 @@ async fn check(
     if problems.iter().any(|p| p.severity == Severity::Error) {
         return Err(sections::refused(&problems));
     }
-    for directory in config::local_directories(&config) {
+    for config::LocalSource { directory, .. } in config::local_sources(&config) {
         let digest = local_sources.get(&directory).and_then(|text| Digest::parse(text).ok());
         let uploaded = match &digest {
             Some(digest) => state.store().has_archive(&at.org, digest).await?,

@@ -1,0 +1,171 @@
+//! What is typed about apps.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{key_value, name};
+
+#[derive(Debug, Subcommand)]
+pub enum Apps {
+    /// List apps
+    #[command(visible_alias = "ls")]
+    List,
+    /// Create an app
+    Create {
+        #[arg(value_parser = name)]
+        name: String,
+        #[arg(long, default_value = "")]
+        description: String,
+    },
+    /// Show an app
+    Get {
+        /// Name or id
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Write a first app into a new directory: commented, valid, ready to sync
+    Init {
+        /// Its name is the app's name
+        dir: PathBuf,
+    },
+    /// Check an app's files, and say all that is wrong with them
+    Validate(AppDir),
+    /// Check an app's files, show what changes, and make them the active version
+    ///
+    /// The app's name is that of the directory; an app that does not exist yet is created.
+    Sync(SyncApp),
+    /// Show which component waits for which
+    Graph {
+        #[command(flatten)]
+        dir: AppDir,
+        #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
+        format: GraphFormat,
+    },
+    /// List the versions of an app, newest first
+    Configs {
+        /// Name or id
+        #[arg(value_parser = name)]
+        app: String,
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show what changed between two versions, or what a directory would change
+    Diff {
+        /// App, by name or id, or its directory
+        app: String,
+        /// The older version [default: the one before]
+        from: Option<String>,
+        /// The newer version [default: the active one]
+        to: Option<String>,
+    },
+    /// Show what a component or an action would receive on an install; secrets are masked
+    Render {
+        /// Install, by name or id
+        #[arg(long, short, value_parser = name)]
+        install: String,
+        /// Name of the component
+        #[arg(required_unless_present = "action", conflicts_with = "action")]
+        component: Option<String>,
+        /// Name of an action instead
+        #[arg(long)]
+        action: Option<String>,
+    },
+    /// List the components of an app
+    Components {
+        /// Name or id
+        #[arg(value_parser = name)]
+        app: String,
+    },
+    /// Retire a component or an action that the app's files do not name any more
+    Retire {
+        /// App, by name or id
+        #[arg(value_parser = name)]
+        app: String,
+        /// Name of the component or action
+        what: String,
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Values that all installs of an app see, as `.nuon.app.variables.NAME`
+    #[command(subcommand, visible_alias = "variable")]
+    Variables(Variables),
+    /// Give an app another name
+    Rename {
+        /// Name or id
+        #[arg(value_parser = name)]
+        app: String,
+        #[arg(value_parser = name)]
+        to: String,
+    },
+    /// Delete an app that has no installs, with all its versions
+    Delete {
+        /// Name or id
+        #[arg(value_parser = name)]
+        app: String,
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct AppDir {
+    /// Directory of the app
+    #[arg(default_value = ".")]
+    pub dir: PathBuf,
+    /// Keys that mean nothing are errors
+    #[arg(long)]
+    pub strict: bool,
+    /// Take remote files as they are now, and pin them anew
+    #[arg(long)]
+    pub update_lock: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SyncApp {
+    #[command(flatten)]
+    pub dir: AppDir,
+    /// Name of the app, where it is not that of the directory
+    #[arg(long, value_parser = name)]
+    pub app: Option<String>,
+    /// Only show what would change
+    #[arg(long)]
+    pub plan: bool,
+    /// Go on: check on every save, and sync when there is no error
+    #[arg(long, conflicts_with = "plan")]
+    pub watch: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    Text,
+    Dot,
+    Mermaid,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Variables {
+    /// List the variables of an app, without their values
+    #[command(visible_alias = "ls")]
+    List {
+        /// App, by name or id
+        #[arg(value_parser = name)]
+        app: String,
+    },
+    /// Set variables
+    Set {
+        /// App, by name or id
+        #[arg(value_parser = name)]
+        app: String,
+        #[arg(value_name = "NAME=VALUE", required = true, value_parser = key_value)]
+        variables: Vec<(String, String)>,
+    },
+    /// Delete a variable
+    Unset {
+        /// App, by name or id
+        #[arg(value_parser = name)]
+        app: String,
+        name: String,
+    },
+}

@@ -1,0 +1,323 @@
+//! Commands that work on an app's directory: first files, validation, sync, graph, differences.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use api::client::Client;
+use api::control::{CreateApp, SyncedApp};
+use config::{AppConfig, Diagnostic, Graph, Loaded, Options, Severity, Tree};
+use serde_json::{Value, json};
+
+use crate::args::{AppDir, Global, GraphFormat, SyncApp};
+use crate::error::{CliError, Exit, Result};
+use crate::output::{Output, bytes};
+use crate::progress::Progress;
+use crate::{app_dir, archive};
+
+/// How often a watched directory is looked at.
+const LOOK: Duration = Duration::from_millis(300);
+
+pub(super) fn init(out: &Output, dir: &Path) -> Result<()> {
+    let name = dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    model::name::check(&name).map_err(|e| CliError::usage(format!("the directory's name is the app's name: {e}")))?;
+    if fs_err::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(CliError::new(Exit::Conflict, format!("{} is not empty", dir.display()))
+            .hint("name a directory that does not exist yet"));
+    }
+    let tree = config::starter(&name);
+    for (path, contents) in &tree.files {
+        let file = dir.join(path);
+        if let Some(parent) = file.parent() {
+            fs_err::create_dir_all(parent)?;
+        }
+        fs_err::write(file, contents)?;
+    }
+    if out.json {
+        return Ok(out.json(&json!({ "app": name, "files": tree.files.keys().collect::<Vec<_>>() }))?);
+    }
+    for path in tree.files.keys() {
+        out.line(dir.join(path).display().to_string())?;
+    }
+    out.success(&format!("app `{name}` is written"));
+    out.hint(&format!("`ferry apps sync {0}` checks and syncs it", dir.display()));
+    Ok(())
+}
+
+/// An app's directory, read.
+struct Read {
+    tree: Tree,
+    loaded: Loaded,
+}
+
+async fn read(out: &Output, args: &AppDir) -> Result<Read> {
+    let mut tree = app_dir::read(&args.dir)?;
+    let mut progress = Progress::new(out);
+    if out.stderr_terminal && !config::wanted(&tree).is_empty() {
+        progress.set("fetching remote files");
+    }
+    app_dir::fetch(&args.dir, &mut tree, args.update_lock).await?;
+    progress.clear();
+    let loaded = config::load(&tree, Options { strict: args.strict });
+    Ok(Read { tree, loaded })
+}
+
+fn counts(diagnostics: &[Diagnostic]) -> (usize, usize) {
+    let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
+    (errors, diagnostics.len() - errors)
+}
+
+fn number(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// Draws all problems, and says how many there are.
+fn report(out: &Output, read: &Read) {
+    for found in &read.loaded.diagnostics {
+        let mut text = config::draw(found, &read.tree, out.color_stderr);
+        text.push_str("\n\n");
+        out.stderr_bytes(text.as_bytes());
+    }
+    let (errors, warnings) = counts(&read.loaded.diagnostics);
+    let warned = if warnings > 0 { format!(", {}", number(warnings, "warning")) } else { String::new() };
+    if errors > 0 {
+        out.failure(&format!("{}{warned}", number(errors, "error")));
+        if let Some(first) = read.loaded.diagnostics.iter().find(|d| d.severity == Severity::Error) {
+            out.hint(&format!("docs/errors/{}.md explains `{0}`", first.code.as_str()));
+        }
+    }
+}
+
+pub(super) async fn validate(out: &Output, args: &AppDir) -> Result<u8> {
+    let read = read(out, args).await?;
+    let (errors, warnings) = counts(&read.loaded.diagnostics);
+    if out.json {
+        out.json(&json!({ "ok": errors == 0, "diagnostics": read.loaded.diagnostics }))?;
+    } else {
+        report(out, &read);
+        if errors == 0 {
+            let warned = if warnings > 0 { format!(" with {}", number(warnings, "warning")) } else { String::new() };
+            out.success(&format!("app `{}` is valid{warned}: {}", read.tree.name, summary(&read.loaded)));
+        }
+    }
+    Ok(u8::from(errors > 0))
+}
+
+fn summary(loaded: &Loaded) -> String {
+    let Some(config) = &loaded.config else { return String::new() };
+    let counts = [
+        (config.components.len(), "component"),
+        (config.actions.len(), "action"),
+        (config.inputs.len(), "input"),
+        (config.secrets.len(), "secret"),
+        (config.runbooks.len(), "runbook"),
+    ];
+    counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| number(*n, what)).collect::<Vec<_>>().join(", ")
+}
+
+/// The config of a directory that has no errors; otherwise they are shown.
+async fn valid(out: &Output, args: &AppDir) -> Result<std::result::Result<(Tree, AppConfig), u8>> {
+    let read = read(out, args).await?;
+    match read.loaded.config.clone() {
+        Some(config) => {
+            if !out.json {
+                report(out, &read);
+            }
+            Ok(Ok((read.tree, config)))
+        }
+        None => {
+            if out.json {
+                out.json(&json!({ "ok": false, "diagnostics": read.loaded.diagnostics }))?;
+            } else {
+                report(out, &read);
+            }
+            Ok(Err(1))
+        }
+    }
+}
+
+pub(super) async fn graph(out: &Output, args: &AppDir, format: GraphFormat) -> Result<u8> {
+    let (_, config) = match valid(out, args).await? {
+        Ok(read) => read,
+        Err(code) => return Ok(code),
+    };
+    let graph = Graph::new(&config)
+        .map_err(|circle| CliError::failed(format!("components wait for each other: {}", circle.join(" → "))))?;
+    match format {
+        GraphFormat::Json => out.json(&graph)?,
+        _ if out.json => out.json(&graph)?,
+        GraphFormat::Text => out.stdout_bytes(graph.text().as_bytes())?,
+        GraphFormat::Dot => out.stdout_bytes(graph.dot().as_bytes())?,
+        GraphFormat::Mermaid => out.stdout_bytes(graph.mermaid().as_bytes())?,
+    }
+    Ok(0)
+}
+
+/// Packs the app's local sources and uploads those that the server may not have.
+async fn upload(client: &Client, out: &Output, dir: &Path, config: &AppConfig) -> Result<BTreeMap<String, String>> {
+    let mut digests = BTreeMap::new();
+    for source in config::local_sources(config) {
+        if digests.contains_key(&source.directory) {
+            continue;
+        }
+        let (digest, tar) = archive::pack(&dir.join(&source.directory))?;
+        let mut progress = Progress::new(out);
+        if out.stderr_terminal {
+            progress.set(&format!("uploading `{}` ({})", source.directory, bytes(tar.len() as u64)));
+        }
+        client.put_archive(&digest, tar.into()).await?;
+        digests.insert(source.directory, digest.to_string());
+    }
+    Ok(digests)
+}
+
+/// Syncs a directory once.
+async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std::result::Result<SyncedApp, u8>> {
+    let (tree, config) = match valid(out, &args.dir).await? {
+        Ok(read) => read,
+        Err(code) => return Ok(Err(code)),
+    };
+    let app = args.app.clone().unwrap_or_else(|| tree.name.clone());
+    if let Err(error) = client.app(&app).await {
+        if error.status() != Some(404) {
+            return Err(error.into());
+        }
+        let (display_name, description) = config.metadata.as_ref().map_or((None, None), |m| (m.display_name.clone(), m.description.clone()));
+        let new = CreateApp {
+            name: app.clone(),
+            display_name: display_name.unwrap_or_default(),
+            description: description.unwrap_or_default(),
+        };
+        client.create_app(&new).await?;
+        if !out.json {
+            out.note(&format!("app `{app}` is created"));
+        }
+    }
+    let local_sources = upload(client, out, &args.dir.dir, &config).await?;
+    let request = api::control::SyncApp {
+        config: serde_json::to_value(&config).map_err(|e| CliError::failed(e.to_string()))?,
+        local_sources,
+        cli_version: env!("CARGO_PKG_VERSION").into(),
+        plan_only: args.plan,
+    };
+    Ok(Ok(client.sync_app(&app, &request).await?))
+}
+
+pub(super) async fn sync(global: &Global, out: &Output, args: &SyncApp) -> Result<u8> {
+    let client = super::connect(global).await?;
+    if args.watch {
+        return watch(&client, out, args).await;
+    }
+    match sync_once(&client, out, args).await? {
+        Err(code) => Ok(code),
+        Ok(synced) => {
+            show_synced(out, args, &synced)?;
+            Ok(0)
+        }
+    }
+}
+
+fn show_synced(out: &Output, args: &SyncApp, synced: &SyncedApp) -> Result<()> {
+    if out.json {
+        return Ok(out.json(synced)?);
+    }
+    show_changes(out, &synced.changes)?;
+    for removed in &synced.removed {
+        let app = &synced.config.stamp.app_id;
+        out.warn(&format!("{} `{}` is in the app, and in no file any more", removed.kind, removed.name));
+        out.hint(&format!("`ferry apps retire {app} {} --yes` retires it", removed.name));
+    }
+    let version = synced.config.version;
+    match (args.plan, synced.unchanged) {
+        (_, true) => out.success(&format!("nothing changed: version {version} is active")),
+        (true, false) if version == 0 => out.note("this would be the first version"),
+        (true, false) => out.note(&format!("version {version} is active; this would be the next one")),
+        (false, false) => out.success(&format!("version {version} is active")),
+    }
+    Ok(())
+}
+
+/// What changed, a line for each thing and one for each of its fields.
+pub(super) fn show_changes(out: &Output, changes: &[Value]) -> Result<()> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    for change in changes {
+        let (part, name, kind) = (text(change, "part"), text(change, "name"), text(change, "kind"));
+        let sign = match kind.as_str() {
+            "added" => '+',
+            "removed" => '-',
+            _ => '~',
+        };
+        let name = if name.is_empty() { part } else { format!("{part} {name}") };
+        out.change(sign, &name)?;
+        for field in change.get("fields").and_then(Value::as_array).into_iter().flatten() {
+            let side = |key: &str| field.get(key).and_then(Value::as_str).map(brief);
+            let path = text(field, "path");
+            match (side("old"), side("new")) {
+                (Some(old), Some(new)) => out.change('~', &format!("  {path}: {old} → {new}"))?,
+                (Some(old), None) => out.change('-', &format!("  {path}: {old}"))?,
+                (None, Some(new)) => out.change('+', &format!("  {path}: {new}"))?,
+                (None, None) => out.change('~', &format!("  {path}"))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first line of a value, cut where it is long.
+fn brief(value: &str) -> String {
+    let first = value.lines().next().unwrap_or_default();
+    let cut: String = first.chars().take(60).collect();
+    let more = if cut.len() < value.len() { "…" } else { "" };
+    format!("\"{cut}{more}\"")
+}
+
+/// Shows what a directory would change.
+pub(super) async fn diff_directory(global: &Global, out: &Output, dir: &Path) -> Result<u8> {
+    let dir = AppDir { dir: dir.to_owned(), strict: false, update_lock: false };
+    sync(global, out, &SyncApp { dir, app: None, plan: true, watch: false }).await
+}
+
+/// Syncs on every save, until it is interrupted.
+async fn watch(client: &Client, out: &Output, args: &SyncApp) -> Result<u8> {
+    let mut seen = None;
+    loop {
+        let now = times(&args.dir.dir);
+        if seen.as_ref() != Some(&now) {
+            seen = Some(now);
+            match sync_once(client, out, args).await {
+                Ok(Ok(synced)) => show_synced(out, args, &synced)?,
+                Ok(Err(_)) => {}
+                // A server that is away, or a file that is half written, is no reason to stop.
+                Err(error) => out.error(&error),
+            }
+            if !out.json {
+                out.note("waiting for changes; Ctrl-C ends this");
+            }
+        }
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => return Ok(0),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// When each file was changed.
+fn times(dir: &Path) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
+    let mut times = BTreeMap::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(dir) = left.pop() {
+        for entry in fs_err::read_dir(&dir).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                if entry.file_name() != ".git" {
+                    left.push(entry.path());
+                }
+            } else if entry.file_name() != app_dir::LOCK
+                && let Ok(metadata) = fs_err::metadata(entry.path())
+            {
+                times.insert(entry.path(), (metadata.modified().ok(), metadata.len()));
+            }
+        }
+    }
+    times
+}

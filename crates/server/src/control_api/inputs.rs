@@ -1,0 +1,222 @@
+//! Inputs of installs, and what templates make of them.
+
+use std::collections::BTreeMap;
+
+use api::control as wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use conductor::app::effective_inputs;
+use config::AppConfig;
+use model::{InputsId, InstallId};
+use serde::Deserialize;
+use serde_json::Value;
+use store::{App, Install, InstallInputs, StoreError};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::action_workflows::view;
+use crate::AppState;
+use crate::auth::{InOrg, Operator, Reader};
+use crate::error::{ApiError, ApiResult};
+use crate::request::{Create, List, Page, Params};
+
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(list, update)).routes(routes!(current)).routes(routes!(render))
+}
+
+const HIDDEN: &str = "***";
+
+/// The active config of an app; an app that was never synced declares nothing.
+async fn declared(state: &AppState, app: &App) -> ApiResult<AppConfig> {
+    match state.store().active_config(&app.org_id, &app.id).await? {
+        Some(config) => Ok(state.conductor.app_config(&app.org_id, &config).await?.0),
+        None => Ok(AppConfig::default()),
+    }
+}
+
+/// Whether the inputs that an install gives are what its app declares; every message says what to do.
+fn check(config: &AppConfig, given: &BTreeMap<String, String>, complete: bool) -> ApiResult<()> {
+    let mut wrong = Vec::new();
+    for (name, value) in given {
+        match config.inputs.iter().find(|input| input.name == *name) {
+            None => {
+                let known: Vec<&str> = config.inputs.iter().map(|i| i.name.as_str()).collect();
+                let known =
+                    if known.is_empty() { "it declares none".into() } else { format!("it has {}", known.join(", ")) };
+                wrong.push(format!("the app declares no input `{name}`; {known}"));
+            }
+            Some(input) if !value.is_empty() => {
+                if let Err(why) = config::check_input(input, value) {
+                    wrong.push(format!("input `{name}`: {why}"));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    if complete {
+        let effective = effective_inputs(config, given);
+        let missing = |input: &&config::Input| {
+            let empty = effective.get(&input.name).is_none_or(String::is_empty);
+            input.required && !input.user_configurable && empty
+        };
+        let missing = config.inputs.iter().filter(missing);
+        wrong.extend(missing.map(|input| format!("input `{}` is required: {}", input.name, input.description)));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(wrong.join("\n"))) }
+}
+
+/// The inputs of an install that is being made.
+pub(super) async fn first(
+    state: &AppState,
+    at: &InOrg,
+    app: &App,
+    install: &InstallId,
+    given: BTreeMap<String, String>,
+) -> ApiResult<InstallInputs> {
+    check(&declared(state, app).await?, &given, true)?;
+    Ok(next(state, at, install, 1, given))
+}
+
+fn next(
+    state: &AppState,
+    at: &InOrg,
+    install: &InstallId,
+    version: u64,
+    values: BTreeMap<String, String>,
+) -> InstallInputs {
+    let now = state.conductor.now();
+    InstallInputs {
+        id: InputsId::new(now, state.conductor.random_u128()),
+        install_id: install.clone(),
+        version,
+        values,
+        created_by: at.owner.account.id.clone(),
+        created_at: now,
+    }
+}
+
+fn shown(config: &AppConfig, install: &Install, inputs: InstallInputs) -> wire::InstallInputs {
+    let values = effective_inputs(config, &inputs.values);
+    let hide = |(name, value): (&String, &String)| {
+        let hidden = config.inputs.iter().any(|i| i.name == *name && i.sensitive) && !value.is_empty();
+        (name.clone(), if hidden { HIDDEN.to_owned() } else { value.clone() })
+    };
+    let redacted: wire::Labels = values.iter().map(hide).collect();
+    wire::InstallInputs {
+        stamp: wire::Stamp {
+            id: inputs.id.to_string(),
+            created_by_id: inputs.created_by.to_string(),
+            created_at: inputs.created_at,
+            updated_at: inputs.created_at,
+            org_id: install.org_id.to_string(),
+            app_id: String::new(),
+            app_config_id: String::new(),
+        },
+        install_id: inputs.install_id.to_string(),
+        version: inputs.version,
+        // Nobody gets a sensitive value back, under whichever name.
+        values: redacted.clone(),
+        redacted_values: redacted,
+    }
+}
+
+/// The versions of an install's inputs, newest first.
+#[utoipa::path(get, path = "/v1/installs/{install_id}/inputs", tag = "installs", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id"), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::InstallInputs]), (status = 404, body = api::ErrorBody)))]
+async fn list(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(install): Path<String>,
+    Params(page): Params<Page>,
+) -> ApiResult<List<wire::InstallInputs>> {
+    let install = state.store().install(&at.org, &install).await?;
+    let app = state.store().app(&at.org, install.app_id.as_str()).await?;
+    let config = declared(&state, &app).await?;
+    let found = state.store().inputs(&at.org, &install.id, page.offset(), page.fetch()).await?;
+    Ok(List::new(found.into_iter().map(|inputs| shown(&config, &install, inputs)).collect(), page))
+}
+
+/// The inputs of an install as they are now.
+#[utoipa::path(get, path = "/v1/installs/{install_id}/inputs/current", tag = "installs", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id")), responses((status = 200, body = wire::InstallInputs), (status = 404, body = api::ErrorBody)))]
+async fn current(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(install): Path<String>,
+) -> ApiResult<Json<wire::InstallInputs>> {
+    let install = state.store().install(&at.org, &install).await?;
+    let app = state.store().app(&at.org, install.app_id.as_str()).await?;
+    let inputs = state.store().current_inputs(&at.org, &install.id).await?.ok_or(StoreError::NotFound("inputs"))?;
+    Ok(Json(shown(&declared(&state, &app).await?, &install, inputs)))
+}
+
+/// Changes inputs of an install: those that are named, the others stay. An empty value takes the app's default again.
+#[utoipa::path(patch, path = "/v1/installs/{install_id}/inputs", tag = "installs", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::UpdateInstallInputs, responses((status = 200, body = wire::InstallInputs), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn update(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::UpdateInstallInputs>,
+) -> ApiResult<Json<wire::InstallInputs>> {
+    let install = state.store().install(&at.org, &install).await?;
+    let app = state.store().app(&at.org, install.app_id.as_str()).await?;
+    let config = declared(&state, &app).await?;
+    let before = state.store().current_inputs(&at.org, &install.id).await?;
+    let version = before.as_ref().map_or(0, |b| b.version) + 1;
+    let mut values = before.map(|b| b.values).unwrap_or_default();
+    check(&config, &request.value.inputs, false)?;
+    values.extend(request.value.inputs);
+    values.retain(|_, value| !value.is_empty());
+    let inputs = next(&state, &at, &install.id, version, values);
+    state.store().put_inputs(&at.org, inputs.clone()).await?;
+    Ok(Json(shown(&config, &install, inputs)))
+}
+
+#[derive(Debug, Deserialize)]
+struct What {
+    component: Option<String>,
+    action: Option<String>,
+}
+
+/// What a component or an action would receive on an install. Sensitive values are masked.
+#[utoipa::path(get, path = "/v1/installs/{install_id}/render", tag = "installs", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id"), ("component" = Option<String>, Query, description = "name of a component"), ("action" = Option<String>, Query, description = "name of an action")), responses((status = 200, body = wire::Rendered), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn render(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(install): Path<String>,
+    Params(what): Params<What>,
+) -> ApiResult<Json<wire::Rendered>> {
+    let install = state.store().install(&at.org, &install).await?;
+    let view = view(&state, &at, &install).await?;
+    let (kind, name, value) = match (what.component, what.action) {
+        (Some(name), None) => {
+            let found = view.document.components.iter().find(|c| c.common.name == name);
+            ("component", name, found.and_then(|c| serde_json::to_value(c).ok()))
+        }
+        (None, Some(name)) => {
+            let found = view.document.actions.iter().find(|a| a.name == name);
+            ("action", name, found.and_then(|a| serde_json::to_value(a).ok()))
+        }
+        _ => return Err(ApiError::invalid("name one `component` or one `action`")),
+    };
+    let value = value.ok_or_else(|| {
+        let text =
+            format!("app `{}`, version {}, has no {kind} `{name}`", view.app.name, view.config.version.unwrap_or(0));
+        ApiError::new(api::ErrorCode::NotFound, text)
+    })?;
+    let rendering = conductor::render(&value, &view.tree.root);
+    let problems = rendering
+        .problems
+        .into_iter()
+        .map(|p| wire::RenderProblem { path: p.path, message: view.tree.masked(&p.message) })
+        .collect();
+    let rendered = masked(rendering.value, &view.tree);
+    Ok(Json(wire::Rendered { name, kind: kind.into(), rendered, problems }))
+}
+
+fn masked(value: Value, tree: &conductor::app::InstallTree) -> Value {
+    match value {
+        Value::String(text) => Value::String(tree.masked(&text)),
+        Value::Array(items) => items.into_iter().map(|item| masked(item, tree)).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, field)| (key, masked(field, tree))).collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
+    }
+}
