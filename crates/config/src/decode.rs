@@ -80,9 +80,10 @@ impl<'a, 'f> Decoder<'a, 'f> {
             object.insert(field.key.into(), decoded);
             spot.parts.push((Cow::Borrowed(field.key), at));
         }
-        // Of a component whose type is unknown, nobody can say which keys it has.
-        if !is_common(table) {
-            for (key, value) in unknown {
+        // Of a component whose type is unknown, any type may be meant.
+        let meant = |key: &str| is_common(table) && COMPONENT_TYPES.iter().any(|kind| component_key(kind, key));
+        for (key, value) in unknown {
+            if !meant(key.get_ref()) {
                 self.unknown(key, value, table, header);
             }
         }
@@ -111,9 +112,7 @@ impl<'a, 'f> Decoder<'a, 'f> {
             return self.say(said, key.span());
         }
         let elsewhere = || {
-            let kinds = COMPONENT_TYPES
-                .iter()
-                .filter(|kind| component_table(kind).is_some_and(|table| table.field(name).is_some()));
+            let kinds = COMPONENT_TYPES.iter().filter(|kind| component_key(kind, name));
             let kinds: Vec<_> = kinds.map(|kind| format!("`{kind}`")).collect();
             (is_component(table) && !kinds.is_empty()).then(|| format!("it is a key of {}", kinds.join(", ")))
         };
@@ -204,6 +203,9 @@ impl<'a, 'f> Decoder<'a, 'f> {
             values.push(value);
             spot.parts.push((Cow::Borrowed(""), at));
         }
+        if values.iter().any(Value::is_null) {
+            return (Value::Null, spot);
+        }
         (Value::Array(values), spot)
     }
 
@@ -291,6 +293,11 @@ impl<'a, 'f> Decoder<'a, 'f> {
         self.say(said, span.clone());
         (Value::Null, self.spot(span))
     }
+}
+
+/// Whether components of a type have a key.
+fn component_key(kind: &str, key: &str) -> bool {
+    component_table(kind).is_some_and(|table| table.field(key).is_some())
 }
 
 pub(crate) fn is_component(table: &'static Table) -> bool {

@@ -33,6 +33,12 @@ pub enum Severity {
     Warning,
 }
 
+impl Diagnostic {
+    fn order(&self) -> (&str, usize, usize, Severity, Code) {
+        (&self.file, self.line, self.column, self.severity, self.code)
+    }
+}
+
 /// A problem of a config, whatever files it came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -134,7 +140,7 @@ impl<'a> Findings<'a> {
     /// In the order of files and lines.
     pub(crate) fn done(mut self) -> Vec<Diagnostic> {
         let more = self.found.len() > MAX_DIAGNOSTICS;
-        self.found.sort_by(|a, b| (&a.file, a.line, a.column, a.code).cmp(&(&b.file, b.line, b.column, b.code)));
+        self.found.sort_by(|a, b| a.order().cmp(&b.order()));
         self.found.dedup();
         if more {
             self.found.truncate(MAX_DIAGNOSTICS);

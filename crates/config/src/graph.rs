@@ -162,6 +162,13 @@ fn edges(config: &AppConfig, templates: &[Template]) -> Edges {
             }
         }
     }
+    // What leads to something longer says nothing more.
+    for reasons in edges.values_mut().flat_map(BTreeMap::values_mut) {
+        let all: Vec<String> = reasons.iter().map(|reason| reason.why.clone()).collect();
+        reasons.retain(|reason| !all.iter().any(|other| other.starts_with(&format!("{}.", reason.why))));
+        reasons.sort();
+        reasons.dedup_by(|one, other| one.why == other.why && one.path == other.path);
+    }
     edges
 }
 

@@ -153,6 +153,7 @@ impl<'a, 'f> Layout<'a, 'f> {
                 self.element(directory, path);
             }
         }
+        self.rivals();
         self.sort();
         (Value::Object(self.parts), self.root, self.broken)
     }
@@ -209,15 +210,6 @@ impl<'a, 'f> Layout<'a, 'f> {
 
     fn element(&mut self, directory: &'static Directory, path: &str) {
         let Some((value, spot)) = self.decode(path, directory.table) else { return };
-        let rival = directory.rival.filter(|rival| self.parts_of(rival));
-        if let Some(rival) = rival {
-            let said = error(
-                Code::BothForms,
-                format!("`{rival}` and the directory `{}` both say the same kind of thing", directory.path),
-            )
-            .hint("move everything into one of the two");
-            self.findings.say(said, path, 0..0);
-        }
         if value.as_object().is_some_and(Map::is_empty) {
             let said = warning(
                 Code::StrayFile,
@@ -228,9 +220,22 @@ impl<'a, 'f> Layout<'a, 'f> {
         self.push(directory.list, value, spot);
     }
 
-    /// Whether a file has said something.
-    fn parts_of(&self, path: &str) -> bool {
-        self.root.parts.iter().any(|(_, spot)| spot.parts.iter().any(|(_, spot)| spot.file.as_ref() == path))
+    /// A file and a directory that say the same kind of thing.
+    fn rivals(&mut self) {
+        for directory in DIRECTORIES {
+            let Some(rival) = directory.rival else { continue };
+            let files =
+                || self.root.parts.iter().flat_map(|(_, list)| &list.parts).map(|(_, thing)| thing.file.as_ref());
+            let inside = files().find(|file| directory_of(file).is_some_and(|found| found.path == directory.path));
+            if let Some(inside) = inside.filter(|_| files().any(|file| file == rival)) {
+                let said = error(
+                    Code::BothForms,
+                    format!("`{rival}` and the directory `{}` both say the same kind of thing", directory.path),
+                );
+                let inside = inside.to_owned();
+                self.findings.say(said.hint("move everything into one of the two"), &inside, 0..0);
+            }
+        }
     }
 
     fn put(&mut self, part: &'static str, value: Value, spot: Spot) {

@@ -7,6 +7,8 @@ mod check;
 mod codes;
 mod decode;
 mod diagnostic;
+mod diff;
+mod draw;
 mod get;
 mod graph;
 mod input;
@@ -15,6 +17,7 @@ mod layout;
 mod local;
 mod schema;
 mod source;
+mod starter;
 mod table;
 mod tree;
 mod walk;
@@ -22,17 +25,20 @@ mod walk;
 pub use check::check;
 pub use codes::Code;
 pub use diagnostic::{Diagnostic, Place, Problem, Severity};
+pub use diff::{Change, ChangeKind, FieldChange, MASK, diff};
+pub use draw::draw;
 pub use graph::{Dependency, Graph, GraphNode, Reason};
 pub use input::check_input;
 pub use kinds::*;
 pub use local::{LocalSource, local_sources};
 pub use schema::{SCHEMAS, schema};
 pub use source::{Location, Sources};
+pub use starter::starter;
 pub use tree::{MAX_CONFIG_BYTES, MAX_FILE_BYTES, MAX_TOML_BYTES, MAX_TOML_FILES, Tree};
 
 use diagnostic::{Findings, Said};
 use layout::Layout;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// How strictly to read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,7 +63,10 @@ pub fn load(tree: &Tree, options: Options) -> Loaded {
     let mut findings = Findings::new(tree, options);
     let (value, root, broken) = Layout::new(&mut findings).read();
     let sources = Sources { root };
-    let config: AppConfig = serde_json::from_value(typed(&value)).unwrap_or_default();
+    let config = serde_json::from_value(typed(&value)).unwrap_or_else(|wrong| {
+        findings.say(diagnostic::error(Code::WrongType, wrong.to_string()), "metadata.toml", 0..0);
+        AppConfig::default()
+    });
     // What a file says that can't be read is missing everywhere else.
     if !broken {
         for problem in check::check_value(&config, &value).into_iter().chain(local::missing(tree, &config)) {
@@ -92,19 +101,25 @@ impl AppConfig {
     }
 }
 
-/// The form that the types read: nothing where a value can't be used, and every element of a list at its place.
+/// The form that the types read: nothing where a value can't be used, and a type for every component.
 fn typed(value: &Value) -> Value {
+    let mut typed = without_nulls(value);
+    for component in typed.get_mut("components").and_then(Value::as_array_mut).into_iter().flatten() {
+        if component.get("type").is_none() {
+            component["type"] = ComponentKind::Unknown.name().into();
+        }
+    }
+    typed
+}
+
+fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(object) => object
             .iter()
             .filter(|(_, value)| !value.is_null())
-            .map(|(key, value)| (key.clone(), typed(value)))
+            .map(|(key, value)| (key.clone(), without_nulls(value)))
             .collect(),
-        Value::Array(items) => {
-            let tables = items.iter().any(Value::is_object);
-            let nothing = || if tables { Value::Object(Map::new()) } else { "".into() };
-            items.iter().map(|item| if item.is_null() { nothing() } else { typed(item) }).collect()
-        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
         scalar => scalar.clone(),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::diagnostic::{did_you_mean, error};
-use crate::kinds::AppConfig;
+use crate::kinds::{AppConfig, Local};
 use crate::tree::join;
 use crate::{Code, Problem, Tree};
 
@@ -18,20 +18,27 @@ pub struct LocalSource {
 
 /// The directories that are sent along with a config.
 pub fn local_sources(config: &AppConfig) -> Vec<LocalSource> {
-    let components = config
-        .components
-        .iter()
-        .enumerate()
-        .filter_map(|(i, component)| Some((format!("/components/{i}/local/directory"), component.kind.local()?)));
+    let inside = |(path, local): (String, &Local)| Some(LocalSource { path, directory: join("", &local.directory)? });
+    named(config).filter_map(inside).collect()
+}
+
+fn named(config: &AppConfig) -> impl Iterator<Item = (String, &Local)> {
+    let sandbox = config.sandbox.iter().filter_map(|sandbox| Some(("/sandbox".to_owned(), sandbox.local.as_ref()?)));
+    let components = config.components.iter().enumerate();
+    let components =
+        components.filter_map(|(i, component)| Some((format!("/components/{i}"), component.kind.local()?)));
     let steps = config.actions.iter().enumerate().flat_map(|(i, action)| {
-        action.steps.iter().enumerate().filter_map(move |(j, step)| {
-            Some((format!("/actions/{i}/steps/{j}/local/directory"), step.local.as_ref()?))
-        })
+        let steps = action.steps.iter().enumerate();
+        steps.filter_map(move |(j, step)| Some((format!("/actions/{i}/steps/{j}"), step.local.as_ref()?)))
     });
-    components
-        .chain(steps)
-        .filter_map(|(path, local)| Some(LocalSource { path, directory: join("", &local.directory)? }))
-        .collect()
+    sandbox.chain(components).chain(steps).map(|(path, local)| (path + "/local/directory", local))
+}
+
+/// Directories that are not in the app.
+pub(crate) fn outside(config: &AppConfig) -> impl Iterator<Item = Problem> {
+    named(config).filter(|(_, local)| join("", &local.directory).is_none()).map(|(path, local)| {
+        error(Code::PathEscape, format!("`{}` leads out of the app's directory", local.directory)).at(path)
+    })
 }
 
 /// Directories that are named and have no file.

@@ -70,8 +70,6 @@ pub(crate) struct Field {
     pub(crate) rendered: Rendered,
     /// The key works, and something else is better.
     pub(crate) deprecated: Option<&'static str>,
-    /// The value is not for everyone's eyes.
-    pub(crate) secret: bool,
 }
 
 impl Field {
@@ -118,11 +116,6 @@ impl Field {
 
     pub(crate) const fn deprecated(mut self, instead: &'static str) -> Field {
         self.deprecated = Some(instead);
-        self
-    }
-
-    pub(crate) const fn secret(mut self) -> Field {
-        self.secret = true;
         self
     }
 
@@ -216,7 +209,6 @@ const fn field(shape: Shape) -> Field {
         get: Get::No,
         rendered: Rendered::No,
         deprecated: None,
-        secret: false,
     }
 }
 

@@ -11,7 +11,7 @@ mod work;
 use serde_json::Value;
 
 use crate::diagnostic::{Said, did_you_mean, error};
-use crate::{AppConfig, Code, Problem, graph};
+use crate::{AppConfig, Code, Problem, graph, local};
 
 pub(crate) use templates::{Template, templates};
 
@@ -30,6 +30,7 @@ pub(crate) fn check_value(config: &AppConfig, value: &Value) -> Vec<Problem> {
     work::check(&mut checker);
     templates::check(&mut checker, &templates);
     checker.problems.extend(graph::cycle(config, &templates));
+    checker.problems.extend(local::outside(config));
     checker.problems
 }
 

@@ -1,5 +1,7 @@
 //! Templates: that they can be read, and that what they read is there.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use template::{Reference, Segment, TemplateError};
 
@@ -61,10 +63,16 @@ pub(super) fn check(checker: &mut Checker, templates: &[Template]) {
                 push(checker, template, said, Place { line: wrong.line, column: wrong.column });
             }
             Ok(references) => {
+                // A value that is looked up and then printed is read twice; it is wrong once.
+                let mut found = BTreeMap::new();
                 for reference in references {
                     if let Some(said) = look_up(checker, template, reference) {
-                        push(checker, template, said, Place { line: reference.line, column: reference.column });
+                        let place = Place { line: reference.line, column: reference.column };
+                        found.insert((reference.line, said.message.clone()), (said, place));
                     }
+                }
+                for (said, place) in found.into_values() {
+                    push(checker, template, said, place);
                 }
             }
         }

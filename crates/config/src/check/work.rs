@@ -49,16 +49,6 @@ fn components(checker: &mut Checker) {
             ComponentKind::KubernetesManifest(manifest) => kustomize(checker, manifest, &path),
             _ => {}
         }
-        if let Some(local) = component.kind.local() {
-            directory(checker, local, format!("{path}/local/directory"));
-        }
-    }
-}
-
-/// A directory of the app must be in it.
-fn directory(checker: &mut Checker, local: &Local, path: String) {
-    if crate::tree::join("", &local.directory).is_none() {
-        checker.say(error(Code::PathEscape, format!("`{}` leads out of the app's directory", local.directory)), path);
     }
 }
 
@@ -204,9 +194,6 @@ fn actions(checker: &mut Checker) {
                     error(Code::ExclusiveKeys, "with `image`, every step has `inline_contents`"),
                     format!("{path}/steps/{j}/command"),
                 );
-            }
-            if let Some(local) = &step.local {
-                directory(checker, local, format!("{path}/steps/{j}/local/directory"));
             }
         }
     }

@@ -132,7 +132,7 @@ tables! {
         /// What the value is for.
         description: String = text().required();
         /// Value where none is given.
-        default: Option<String> = text().secret();
+        default: Option<String> = text();
         /// A value must be given.
         required: bool = boolean();
         /// The value is never shown.

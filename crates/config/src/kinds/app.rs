@@ -91,7 +91,7 @@ tables! {
         /// Name of the group it belongs to.
         group: String = text().required();
         /// Value where an install gives none.
-        default: Option<String> = shaped(Shape::Text).secret();
+        default: Option<String> = text();
         /// An install must have a value.
         required: bool = boolean();
         /// The value is never shown.
@@ -119,7 +119,7 @@ tables! {
         /// `base64`: the value is decoded when it is copied to Kubernetes.
         format: Option<String> = choice(&["", "base64"]);
         /// Value where the customer gives none.
-        default: Option<String> = text().secret();
+        default: Option<String> = text();
         /// Copy the value into a Kubernetes Secret.
         kubernetes_sync: Option<bool> = boolean();
         /// Namespace of the Kubernetes Secret.
@@ -156,6 +156,8 @@ tables! {
         public_repo: Option<Repo> = table(&Repo::TABLE);
         /// A repository that is connected to the organization.
         connected_repo: Option<Repo> = table(&Repo::TABLE);
+        /// A directory of the app itself.
+        local: Option<Local> = table(&Local::TABLE);
         /// Variables of the module.
         vars: Texts = shaped(Shape::Vars).rendered();
         /// Files of variables, the last one wins.
@@ -175,7 +177,7 @@ tables! {
         /// Another TOML file with keys of this table.
         source: Option<String> = text();
     }
-    one of OneOf::exactly(REPOS);
+    one of OneOf::exactly(SOURCES);
 
     /// A file of variables.
     VarFile {

@@ -21,7 +21,7 @@ tables! {
         /// The subscription of Azure it lives in.
         azure_account: Option<AzureAccount> = table(&AzureAccount::TABLE);
         /// Values of inputs; of several tables the last one wins.
-        inputs: Texts = shaped(Shape::InputValues).secret();
+        inputs: Texts = shaped(Shape::InputValues);
         /// Templates of the stack for this install alone.
         stack_overrides: Option<StackOverrides> = table(&StackOverrides::TABLE);
         /// Which of the components that may be left out are in.

@@ -1,6 +1,9 @@
 //! Tests of the format as a whole: real apps, broken ones, and anything at all.
-
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::explicit_write)]
 
+mod anything;
+mod checks;
 mod corpus;
 mod generated;
+mod mutations;
+mod whole;

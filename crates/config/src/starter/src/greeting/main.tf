@@ -1,0 +1,7 @@
+variable "who" {
+  type = string
+}
+
+output "text" {
+  value = "Hello, ${var.who}!"
+}

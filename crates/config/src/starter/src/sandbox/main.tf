@@ -1,0 +1,1 @@
+# Nothing is made here yet.
