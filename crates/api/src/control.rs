@@ -461,3 +461,10 @@ wire! {
         pub size_bytes: u64,
     }
 }
+
+impl CreateInstall {
+    /// An install on the machine that its runner is started on.
+    pub fn local(name: impl Into<String>) -> Self {
+        Self { name: name.into(), aws_account: None, azure_account: None, gcp_account: None, inputs: BTreeMap::new() }
+    }
+}

@@ -53,7 +53,7 @@ pub(crate) async fn join(
         let (app_id, http) = (app_id.clone(), &https[n % https.len()]);
         async move {
             let name = format!("{app}-{n}");
-            let install = CreateInstall { name, aws_account: None, azure_account: None, gcp_account: None };
+            let install = CreateInstall::local(name);
             let install = control.create_install(&app_id, &install).await?;
             Drone::join(control, http, runner_url, &install.runner_id).await
         }

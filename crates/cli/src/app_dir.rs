@@ -1,6 +1,6 @@
 //! An app's directory: its files in memory, and what its files name elsewhere, fetched and pinned by a lock file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ const SKIPPED: [&str; 4] = [".git", ".terraform", "node_modules", "target"];
 const FILES_MAX: usize = 50_000;
 const BYTES_MAX: usize = 512 << 20;
 /// For one remote file.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Reads an app's directory. Links to files are followed, links to directories are not.
 pub(crate) fn read(dir: &Path) -> Result<Tree> {
-    let root = fs_err::canonicalize(dir)
-        .map_err(|_| CliError::usage(format!("there is no directory {}", dir.display())))?;
+    let root =
+        fs_err::canonicalize(dir).map_err(|_| CliError::usage(format!("there is no directory {}", dir.display())))?;
     if !root.is_dir() {
         return Err(CliError::usage(format!("{} is not a directory", dir.display())));
     }
@@ -84,15 +84,25 @@ impl Reader {
     }
 }
 
+/// What a fetch did.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched {
+    /// How many files came from the network.
+    pub(crate) files: usize,
+    /// What could not be had.
+    pub(crate) failures: Vec<CliError>,
+}
+
 /// Fetches what the app's files name elsewhere. What the lock file knows must be the same as then, unless `update` says
-/// that it may have changed. Returns how many were fetched from the network.
-pub(crate) async fn fetch(dir: &Path, tree: &mut Tree, update: bool) -> Result<usize> {
+/// that it may have changed.
+pub(crate) async fn fetch(dir: &Path, tree: &mut Tree, update: bool) -> Result<Fetched> {
     let mut lock = read_lock(dir)?;
     let before = lock.clone();
-    let mut fetched = 0;
+    let mut done = Fetched::default();
+    let mut tried = BTreeSet::new();
     // What was fetched may name more.
     for _ in 0..8 {
-        let wanted: Vec<String> = config::wanted(tree).into_iter().filter(|w| !tree.fetched.contains_key(w)).collect();
+        let wanted: Vec<String> = config::wanted(tree).into_iter().filter(|w| tried.insert(w.clone())).collect();
         if wanted.is_empty() {
             break;
         }
@@ -100,10 +110,16 @@ pub(crate) async fn fetch(dir: &Path, tree: &mut Tree, update: bool) -> Result<u
             let known = lock.get(&address).filter(|_| !update).cloned();
             let contents = match known.as_ref().and_then(cached) {
                 Some(contents) => contents,
-                None => {
-                    fetched += 1;
-                    download(&address).await?
-                }
+                None => match download(&address).await {
+                    Ok(contents) => {
+                        done.files += 1;
+                        contents
+                    }
+                    Err(error) => {
+                        done.failures.push(error);
+                        continue;
+                    }
+                },
             };
             let digest = Digest::of(&contents);
             if let Some(known) = known.filter(|known| *known != digest) {
@@ -115,11 +131,11 @@ pub(crate) async fn fetch(dir: &Path, tree: &mut Tree, update: bool) -> Result<u
             tree.fetched.insert(address, contents.into());
         }
     }
-    lock.retain(|address, _| tree.fetched.contains_key(address));
+    lock.retain(|address, _| tried.contains(address));
     if lock != before {
         write_lock(dir, &lock)?;
     }
-    Ok(fetched)
+    Ok(done)
 }
 
 type Lock = BTreeMap<String, Digest>;
@@ -145,7 +161,8 @@ fn write_lock(dir: &Path, lock: &Lock) -> Result<()> {
     if lock.is_empty() {
         return Ok(fs_err::remove_file(&path)?);
     }
-    let mut text = String::from("# Digests of the remote files that this app names. Written by `ferry apps`; keep it in git.\n");
+    let mut text =
+        String::from("# Digests of the remote files that this app names. Written by `ferry apps`; keep it in git.\n");
     for (address, digest) in lock {
         text.push_str(&format!("{} = \"{digest}\"\n", toml::Value::String(address.clone())));
     }
@@ -330,7 +347,7 @@ mod tests {
         let policies = format!("[[policy]]\ntype = \"sandbox\"\nengine = \"opa\"\ncontents = \"{address}\"\n");
         fs_err::write(app.join("policies.toml"), policies).expect("a file");
         let mut tree = read(&app).expect("a tree");
-        assert_eq!(fetch(&app, &mut tree, false).await.expect("fetched"), 1);
+        assert_eq!(fetch(&app, &mut tree, false).await.expect("fetched").files, 1);
         assert_eq!(&*tree.fetched[&address], b"package nuon\n");
         let lock = fs_err::read_to_string(app.join(LOCK)).expect("a lock file");
         assert!(lock.contains(&Digest::of(b"package nuon\n").to_string()), "{lock}");
@@ -338,14 +355,21 @@ mod tests {
         commit("package other\n");
         // Kept from the first time, so the network is not asked.
         let mut again = read(&app).expect("a tree");
-        assert_eq!(fetch(&app, &mut again, false).await.expect("kept"), 0);
+        assert_eq!(fetch(&app, &mut again, false).await.expect("kept").files, 0);
         assert_eq!(&*again.fetched[&address], b"package nuon\n");
         // Not kept: then it must be what it was.
         fs_err::remove_file(cache_file(&Digest::of(b"package nuon\n")).expect("a place")).expect("removed");
         let mut third = read(&app).expect("a tree");
         let told = fetch(&app, &mut third, false).await.expect_err("it has changed");
         assert!(told.message.contains("has changed"), "{told}");
-        assert_eq!(fetch(&app, &mut third, true).await.expect("taken"), 1);
+        assert_eq!(fetch(&app, &mut third, true).await.expect("taken").files, 1);
         assert_eq!(&*third.fetched[&address], b"package other\n");
+        // Out of reach: told, and what the lock file knows stays.
+        fs_err::remove_dir_all(&repo).expect("removed");
+        fs_err::remove_file(cache_file(&Digest::of(b"package other\n")).expect("a place")).expect("removed");
+        let mut last = read(&app).expect("a tree");
+        let done = fetch(&app, &mut last, false).await.expect("nothing is wrong with the lock file");
+        assert_eq!((done.files, done.failures.len()), (0, 1));
+        assert!(fs_err::read_to_string(app.join(LOCK)).expect("a lock file").contains("policy.rego"));
     }
 }

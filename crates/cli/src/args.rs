@@ -156,7 +156,7 @@ pub enum Orgs {
 
 mod apps;
 
-pub use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
+pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 
 #[derive(Debug, Subcommand)]
 pub enum Installs {

@@ -25,7 +25,7 @@ pub(crate) struct Output {
     pub stdout_terminal: bool,
     pub stderr_terminal: bool,
     color_stdout: bool,
-    color_stderr: bool,
+    pub color_stderr: bool,
     width_stdout: Option<u16>,
     width_stderr: Option<u16>,
 }
@@ -155,6 +155,18 @@ impl Output {
     pub(crate) fn heading(&self, text: &str) -> io::Result<()> {
         let text = if self.color_stdout { text.bold().to_string() } else { text.to_owned() };
         self.line(format!("\n{text}"))
+    }
+
+    /// A line of a difference: `+` is new, `-` is gone, `~` has changed.
+    pub(crate) fn change(&self, sign: char, text: &str) -> io::Result<()> {
+        let line = format!("{sign} {}", clean(text));
+        let line = match sign {
+            _ if !self.color_stdout => line,
+            '+' => line.green().to_string(),
+            '-' => line.red().to_string(),
+            _ => line.yellow().to_string(),
+        };
+        self.line(line)
     }
 
     /// Something for the person, not for the pipe.

@@ -462,8 +462,7 @@ async fn ensure_install(client: &Client, args: &DevArgs) -> anyhow::Result<(Org,
     let install = match installs.into_iter().find(|i| i.name == args.install) {
         Some(install) => install,
         None => {
-            let install =
-                CreateInstall { name: args.install.clone(), aws_account: None, azure_account: None, gcp_account: None };
+            let install = CreateInstall::local(args.install.clone());
             client.create_install(app.id.as_str(), &install).await?
         }
     };

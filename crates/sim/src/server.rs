@@ -15,12 +15,13 @@ use futures::FutureExt as _;
 use model::runner::{RunnerKind, RunnerSettings};
 use model::spec::{Limits, StepSpec, Work};
 use model::{
-    AccountId, AppId, Clock, CredentialId, InstallId, JobId, OrgId, Outcome, Role, RunnerId, Timestamp, TokenId,
+    AccountId, AppId, Clock, CredentialId, InputsId, InstallId, JobId, OrgId, Outcome, Role, RunnerId, Timestamp,
+    TokenId,
 };
 use server::{Caller, Desk};
 use store::{
-    App, Idempotency, Install, Job, MasterKeys, NewRunner, NewToken, Org, Runner, RunnerChange, S3Options, Store,
-    StoreConfig,
+    App, Idempotency, Install, InstallInputs, Job, MasterKeys, NewRunner, NewToken, Org, Runner, RunnerChange,
+    S3Options, Store, StoreConfig,
 };
 
 use crate::chance::Chance;
@@ -197,7 +198,8 @@ impl Server {
         };
         let (org_id, kind, install_id) = (self.org.clone(), RunnerKind::Install, Some(id));
         let new = NewRunner { id: runner.clone(), org_id, name, kind, install_id };
-        ready(self.store.create_install(install.clone(), new, None))?;
+        let inputs = InstallInputs::first(InputsId::new(now, chance.u128()), &install, BTreeMap::new());
+        ready(self.store.create_install(install.clone(), new, inputs, None))?;
         let credential = format!("fjc_{:032x}", chance.u128());
         let id = CredentialId::new(now, chance.u128());
         ready(self.store.add_credential(&self.org, &runner, id, &credential, "operator", now))?;

@@ -6,7 +6,7 @@ use model::{AccountId, AppId, InputsId, InstallId, OrgId, Timestamp, VariableId}
 
 use crate::db::{Tx, params};
 use crate::events::{Note, record};
-use crate::{Result, Store, StoreError};
+use crate::{Install, Result, Store, StoreError};
 
 /// A value that every install of an app sees.
 #[derive(Debug, Clone)]
@@ -28,6 +28,14 @@ pub struct InstallInputs {
     pub values: BTreeMap<String, String>,
     pub created_by: AccountId,
     pub created_at: Timestamp,
+}
+
+impl InstallInputs {
+    /// Those that an install is made with.
+    pub fn first(id: InputsId, install: &Install, values: BTreeMap<String, String>) -> Self {
+        let (created_by, created_at) = (install.created_by.clone(), install.created_at);
+        Self { id, install_id: install.id.clone(), version: 1, values, created_by, created_at }
+    }
 }
 
 fn variable_place(id: &VariableId) -> String {

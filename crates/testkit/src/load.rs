@@ -82,7 +82,7 @@ impl Load {
         };
         for n in 0..runners {
             let name = format!("load-{n}");
-            let install = CreateInstall { name, aws_account: None, azure_account: None, gcp_account: None };
+            let install = CreateInstall::local(name);
             let install = client.create_install(app.id.as_str(), &install).await?;
             let groups = Some(BTreeMap::from([(JobGroup::Operations, SLOTS)]));
             let settings = UpdateRunnerSettings { groups, ..Default::default() };

@@ -743,7 +743,7 @@ fn port(url: &str) -> u16 {
 async fn make_install(client: &Client) -> Install {
     let app = CreateApp { name: "shop".into(), display_name: String::new(), description: String::new() };
     let app = client.create_app(&app).await.expect("an app");
-    let install = CreateInstall { name: "customer".into(), aws_account: None, azure_account: None, gcp_account: None };
+    let install = CreateInstall::local("customer");
     client.create_install(app.id.as_str(), &install).await.expect("an install")
 }
 

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use api::client::{Client, LogFormat};
-use api::control::{CreateActionRun, Job};
+use api::control::{CreateActionRun, CreateActionWorkflowRun, Job};
 use futures::StreamExt as _;
 use model::Digest;
 use model::spec::{Limits, Source, StepSpec, check_env, check_steps, check_timeout};
@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::args::{Actions, RunAction};
-use crate::commands::{Kind, explain, jobs};
+use crate::commands::{Kind, explain, jobs, suggestion};
 use crate::error::{CliError, Result};
-use crate::output::{Output, bytes};
+use crate::output::{Output, bytes, cell, dim, status, strong};
 use crate::progress::Progress;
 use crate::watch::{Log, Watched, job_exit, watch};
 use crate::{archive, error::Exit};
@@ -46,7 +46,14 @@ struct StepFile {
 }
 
 pub(super) async fn run(client: &Client, out: &Output, command: Actions) -> Result<u8> {
-    let Actions::Run(args) = command;
+    let args = match command {
+        Actions::Run(args) => args,
+        Actions::List { install } => return list(client, out, &install).await,
+    };
+    if let Some(action) = &args.action {
+        let job = synced(client, &args, action).await?;
+        return finish(client, out, &args, job).await;
+    }
     let text = match args.script.as_ref().or(args.file.as_ref()) {
         Some(path) => Some(read(path)?),
         None => None,
@@ -64,6 +71,65 @@ pub(super) async fn run(client: &Client, out: &Output, command: Actions) -> Resu
         Ok(job) => job,
         Err(error) => return Err(explain(client, Kind::Install, &args.install, error).await),
     };
+    finish(client, out, &args, job).await
+}
+
+/// The actions of the install's app.
+async fn list(client: &Client, out: &Output, install: &str) -> Result<u8> {
+    let found = match client.install_actions(install).await {
+        Ok(found) => found,
+        Err(error) => return Err(explain(client, Kind::Install, install, error).await),
+    };
+    let headers = ["NAME", "?LAST RUN", "?WHEN", "?ID"];
+    out.list(
+        &found,
+        "the app of this install has no actions; `ferry apps sync DIR` brings them",
+        &headers,
+        |action| {
+            let name = action.action_workflow.as_ref().map(|a| a.name.clone()).unwrap_or_default();
+            let last = action.runs.first();
+            vec![
+                strong(name),
+                last.map_or_else(|| dim("never"), |run| status(&run.status)),
+                last.map_or_else(|| dim("-"), |run| dim(out.time(run.created_at))),
+                cell(&action.action_workflow_id),
+            ]
+        },
+    )?;
+    Ok(0)
+}
+
+/// Starts an action of the synced app; returns its job.
+async fn synced(client: &Client, args: &RunAction, action: &str) -> Result<Job> {
+    let install = match client.install(&args.install).await {
+        Ok(install) => install,
+        Err(error) => return Err(explain(client, Kind::Install, &args.install, error).await),
+    };
+    let app = install.app_id.as_str();
+    let found = match client.action(app, action).await {
+        Ok(found) => found,
+        Err(error) if error.status() == Some(404) => {
+            let names: Vec<String> = client.actions(app).await?.into_iter().map(|a| a.name).collect();
+            let told = CliError::new(
+                Exit::NotFound,
+                format!("the app of install `{}` has no action `{action}`", install.name),
+            );
+            let hint = suggestion(action, &names).unwrap_or_else(|| "`ferry actions list` shows them".into());
+            return Err(told.hint(hint));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let config = client.action_config(&found.stamp.id).await?;
+    let env = args.env.iter().chain(&args.secret_env).cloned().collect();
+    let body =
+        CreateActionWorkflowRun { action_workflow_config_id: config.stamp.id, role: String::new(), run_env_vars: env };
+    let started = client.run_action(install.id.as_str(), &body).await?;
+    let run = client.action_run(install.id.as_str(), &started.workflow_id).await?;
+    run.job.map(|job| *job).ok_or_else(|| CliError::failed("the run has no job"))
+}
+
+/// Waits for the job, unless that was not wanted.
+async fn finish(client: &Client, out: &Output, args: &RunAction, job: Job) -> Result<u8> {
     if args.detach {
         return detached(out, &job);
     }

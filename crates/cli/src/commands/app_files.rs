@@ -50,15 +50,19 @@ struct Read {
     loaded: Loaded,
 }
 
-async fn read(out: &Output, args: &AppDir) -> Result<Read> {
+/// Reads a directory. Without `complete`, remote files that can't be had are only missed, not an error.
+async fn read(out: &Output, args: &AppDir, complete: bool) -> Result<Read> {
     let mut tree = app_dir::read(&args.dir)?;
     let mut progress = Progress::new(out);
     if out.stderr_terminal && !config::wanted(&tree).is_empty() {
         progress.set("fetching remote files");
     }
-    app_dir::fetch(&args.dir, &mut tree, args.update_lock).await?;
+    let fetched = app_dir::fetch(&args.dir, &mut tree, args.update_lock).await?;
     progress.clear();
-    let loaded = config::load(&tree, Options { strict: args.strict });
+    if let Some(failure) = fetched.failures.into_iter().next().filter(|_| complete) {
+        return Err(failure);
+    }
+    let loaded = config::load(&tree, Options { strict: args.strict, complete });
     Ok(Read { tree, loaded })
 }
 
@@ -89,7 +93,7 @@ fn report(out: &Output, read: &Read) {
 }
 
 pub(super) async fn validate(out: &Output, args: &AppDir) -> Result<u8> {
-    let read = read(out, args).await?;
+    let read = read(out, args, false).await?;
     let (errors, warnings) = counts(&read.loaded.diagnostics);
     if out.json {
         out.json(&json!({ "ok": errors == 0, "diagnostics": read.loaded.diagnostics }))?;
@@ -116,8 +120,8 @@ fn summary(loaded: &Loaded) -> String {
 }
 
 /// The config of a directory that has no errors; otherwise they are shown.
-async fn valid(out: &Output, args: &AppDir) -> Result<std::result::Result<(Tree, AppConfig), u8>> {
-    let read = read(out, args).await?;
+async fn valid(out: &Output, args: &AppDir, complete: bool) -> Result<std::result::Result<(Tree, AppConfig), u8>> {
+    let read = read(out, args, complete).await?;
     match read.loaded.config.clone() {
         Some(config) => {
             if !out.json {
@@ -137,7 +141,7 @@ async fn valid(out: &Output, args: &AppDir) -> Result<std::result::Result<(Tree,
 }
 
 pub(super) async fn graph(out: &Output, args: &AppDir, format: GraphFormat) -> Result<u8> {
-    let (_, config) = match valid(out, args).await? {
+    let (_, config) = match valid(out, args, false).await? {
         Ok(read) => read,
         Err(code) => return Ok(code),
     };
@@ -173,7 +177,7 @@ async fn upload(client: &Client, out: &Output, dir: &Path, config: &AppConfig) -
 
 /// Syncs a directory once.
 async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std::result::Result<SyncedApp, u8>> {
-    let (tree, config) = match valid(out, &args.dir).await? {
+    let (tree, config) = match valid(out, &args.dir, true).await? {
         Ok(read) => read,
         Err(code) => return Ok(Err(code)),
     };
@@ -182,7 +186,8 @@ async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std:
         if error.status() != Some(404) {
             return Err(error.into());
         }
-        let (display_name, description) = config.metadata.as_ref().map_or((None, None), |m| (m.display_name.clone(), m.description.clone()));
+        let (display_name, description) =
+            config.metadata.as_ref().map_or((None, None), |m| (m.display_name.clone(), m.description.clone()));
         let new = CreateApp {
             name: app.clone(),
             display_name: display_name.unwrap_or_default(),

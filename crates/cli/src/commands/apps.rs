@@ -155,11 +155,12 @@ async fn render(
         Ok(rendered) => rendered,
         Err(error) => return Err(explain(client, Kind::Install, install, error).await),
     };
-    out.json(if out.json { serde_json::to_value(&rendered).unwrap_or_default() } else { rendered.rendered.clone() }.as_object().unwrap_or(&serde_json::Map::new()))?;
-    if !out.json {
-        for problem in &rendered.problems {
-            out.warn(&format!("{}: {}", problem.path, problem.message));
-        }
+    if out.json {
+        return Ok(out.json(&rendered)?);
+    }
+    out.json(&rendered.rendered)?;
+    for problem in &rendered.problems {
+        out.warn(&format!("{}: {}", problem.path, problem.message));
     }
     Ok(())
 }

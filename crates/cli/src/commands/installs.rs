@@ -1,7 +1,7 @@
 //! Products running for customers.
 
 use api::client::Client;
-use api::control::{Install, Location, Project, Region};
+use api::control::{Install, Location, Project, Region, UpdateInstallInputs};
 
 use crate::args::{CreateInstall, Installs};
 use crate::commands::{Kind, explain};
@@ -16,6 +16,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             Ok(install) => show(out, &install)?,
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
+        Installs::Inputs { name, set } => inputs(client, out, &name, set).await?,
     }
     Ok(0)
 }
@@ -40,6 +41,7 @@ async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()
         aws_account: args.aws_region.map(|region| Region { region }),
         azure_account: args.azure_location.map(|location| Location { location }),
         gcp_account,
+        inputs: args.inputs.into_iter().collect(),
     };
     let install = match client.create_install(&args.app, &body).await {
         Ok(install) => install,
@@ -54,6 +56,34 @@ async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()
             "`ferry runners join-command {}` makes the command that starts its runner",
             install.runner_id
         ));
+    }
+    Ok(())
+}
+
+async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, String)>) -> Result<()> {
+    let changed = !set.is_empty();
+    let answer = if changed {
+        let body =
+            UpdateInstallInputs { inputs: set.into_iter().collect(), deploy_dependents: false, role: String::new() };
+        client.update_install_inputs(name, &body).await
+    } else {
+        client.install_inputs(name).await
+    };
+    let inputs = match answer {
+        Ok(inputs) => inputs,
+        Err(error) => return Err(explain(client, Kind::Install, name, error).await),
+    };
+    if out.json {
+        return Ok(out.json(&inputs)?);
+    }
+    if changed {
+        out.success(&format!("version {} of the inputs is in force", inputs.version));
+    }
+    let rows: Vec<_> = inputs.redacted_values.iter().map(|(name, value)| vec![strong(name), cell(value)]).collect();
+    if rows.is_empty() {
+        out.note("the app declares no inputs");
+    } else {
+        out.table(&["INPUT", "VALUE"], rows)?;
     }
     Ok(())
 }

@@ -313,8 +313,7 @@ async fn every_runner_operation_is_closed_to_other_runners_and_to_sessions_that_
     let runner = system.start_runner("a").await;
     let job = system.held("script").await;
     let assignment = execution_dir(&runner).await.assignment().unwrap();
-    let install =
-        |name: &str| CreateInstall { name: name.into(), aws_account: None, azure_account: None, gcp_account: None };
+    let install = |name: &str| CreateInstall::local(name);
     let app = system.install.app_id.as_str();
     let second = system.client.create_install(app, &install("second")).await.unwrap().runner_id;
     let third = system.client.create_install(app, &install("third")).await.unwrap().runner_id;

@@ -199,7 +199,7 @@ async fn look(round: &Round, control: &Client, job: &JobId, chance: u64) {
 /// One runner with its clients, round after round.
 async fn crew(system: &System, n: usize, url: String, ops: Arc<AtomicU64>, wanted: u64) -> u64 {
     let control = system.client.clone();
-    let name = CreateInstall { name: format!("c{n}"), aws_account: None, azure_account: None, gcp_account: None };
+    let name = CreateInstall::local(format!("c{n}"));
     let app = system.install.app_id.to_string();
     let install = control.create_install(&app, &name).await.unwrap();
     let join = control.create_join_command(install.runner_id.as_str()).await.unwrap();

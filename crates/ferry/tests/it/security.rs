@@ -252,7 +252,7 @@ async fn a_runner_sees_nothing_of_another_runner() {
     let about = About { id: &assignment.execution_id, token: &assignment.execution_token };
     // A runner of the same org, with a session of its own, and even the token of that execution.
     let app = system.install.app_id.as_str();
-    let install = CreateInstall { name: "second".into(), aws_account: None, azure_account: None, gcp_account: None };
+    let install = CreateInstall::local("second");
     let second = system.client.create_install(app, &install).await.unwrap();
     let join = system.client.create_join_command(second.runner_id.as_str()).await.unwrap();
     let key = Signatory::from_seed(&[3; 32]);

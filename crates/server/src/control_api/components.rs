@@ -628,7 +628,7 @@ component_config!(
     CreateExternalImage,
     ExternalImage,
     external_image,
-    |r| { ComponentKind::ContainerImage(image(r)) }
+    |r| ComponentKind::ContainerImage(image(r))
 );
 
 component_config!(post_job, "/v1/components/{component_id}/configs/job", CreateJob, JobConfig, job, |r| {

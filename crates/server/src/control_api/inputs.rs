@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use conductor::app::effective_inputs;
 use config::AppConfig;
-use model::{InputsId, InstallId};
+use model::InputsId;
 use serde::Deserialize;
 use serde_json::Value;
 use store::{App, Install, InstallInputs, StoreError};
@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 
 use super::action_workflows::view;
 use crate::AppState;
-use crate::auth::{InOrg, Operator, Reader};
+use crate::auth::{Operator, Reader};
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Page, Params};
 
@@ -68,31 +68,13 @@ fn check(config: &AppConfig, given: &BTreeMap<String, String>, complete: bool) -
 /// The inputs of an install that is being made.
 pub(super) async fn first(
     state: &AppState,
-    at: &InOrg,
     app: &App,
-    install: &InstallId,
+    install: &Install,
     given: BTreeMap<String, String>,
 ) -> ApiResult<InstallInputs> {
     check(&declared(state, app).await?, &given, true)?;
-    Ok(next(state, at, install, 1, given))
-}
-
-fn next(
-    state: &AppState,
-    at: &InOrg,
-    install: &InstallId,
-    version: u64,
-    values: BTreeMap<String, String>,
-) -> InstallInputs {
-    let now = state.conductor.now();
-    InstallInputs {
-        id: InputsId::new(now, state.conductor.random_u128()),
-        install_id: install.clone(),
-        version,
-        values,
-        created_by: at.owner.account.id.clone(),
-        created_at: now,
-    }
+    let id = InputsId::new(install.created_at, state.conductor.random_u128());
+    Ok(InstallInputs::first(id, install, given))
 }
 
 fn shown(config: &AppConfig, install: &Install, inputs: InstallInputs) -> wire::InstallInputs {
@@ -165,7 +147,15 @@ async fn update(
     check(&config, &request.value.inputs, false)?;
     values.extend(request.value.inputs);
     values.retain(|_, value| !value.is_empty());
-    let inputs = next(&state, &at, &install.id, version, values);
+    let now = state.conductor.now();
+    let inputs = InstallInputs {
+        id: InputsId::new(now, state.conductor.random_u128()),
+        install_id: install.id.clone(),
+        version,
+        values,
+        created_by: at.owner.account.id.clone(),
+        created_at: now,
+    };
     state.store().put_inputs(&at.org, inputs.clone()).await?;
     Ok(Json(shown(&config, &install, inputs)))
 }

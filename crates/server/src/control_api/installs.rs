@@ -117,11 +117,10 @@ async fn create(
         kind: RunnerKind::Install,
         install_id: Some(id.clone()),
     };
-    let inputs = inputs::first(&state, &at, &app, &id, wanted.inputs.clone()).await?;
     let install = store::Install {
         id,
         org_id: at.org.clone(),
-        app_id: app.id,
+        app_id: app.id.clone(),
         name: wanted.name.clone(),
         platform: platform.into(),
         cloud,
@@ -130,6 +129,7 @@ async fn create(
         created_at: now,
         updated_at: now,
     };
+    let inputs = inputs::first(&state, &app, &install, wanted.inputs.clone()).await?;
     let idem = request.idempotency(&at.owner.account.id);
     let created = state.store().create_install(install, runner, inputs, idem).await?;
     let install = state.store().install(&at.org, &created.id).await?;

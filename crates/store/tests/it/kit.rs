@@ -9,12 +9,12 @@ use model::papers::Signed;
 use model::runner::HeldState;
 use model::runner::RunnerKind;
 use model::{
-    AccountId, AppId, Clock as _, CredentialId, ExecutionId, ExecutionResult, InstallId, JobGroup, JobId, JobState,
-    JobType, LogStreamId, OrgId, Outcome, Role, RunnerId, Timestamp, TokenId, constants,
+    AccountId, AppId, Clock as _, CredentialId, ExecutionId, ExecutionResult, InputsId, InstallId, JobGroup, JobId,
+    JobState, JobType, LogStreamId, OrgId, Outcome, Role, RunnerId, Timestamp, TokenId, constants,
 };
 use store::{
-    App, CLAIMS_PER_POLL, Install, MasterKeys, NewJob, NewRunner, NewToken, Org, PollInput, PollOutput, S3Options,
-    Store, StoreConfig, StoreError,
+    App, CLAIMS_PER_POLL, Install, InstallInputs, MasterKeys, NewJob, NewRunner, NewToken, Org, PollInput, PollOutput,
+    S3Options, Store, StoreConfig, StoreError,
 };
 pub(crate) use testkit::{Backend, FakeClock, Place};
 
@@ -171,6 +171,7 @@ impl World {
             order: Signed { payload: "{}".into(), key: "fk_0".into(), signature: "s".into() },
             log_stream_id: LogStreamId::new(now, unique()),
             created_by: self.account.to_string(),
+            run: None,
             now,
         }
     }
@@ -329,6 +330,7 @@ pub(crate) fn app_named(account: &AccountId, org: &OrgId, name: &str, now: Times
         name: name.into(),
         display_name: name.into(),
         description: String::new(),
+        settings: serde_json::json!({}),
         created_by: account.clone(),
         created_at: now,
         updated_at: now,
@@ -347,8 +349,13 @@ pub(crate) async fn new_install(
     store.create_app(app, None).await?;
     let (install, runner) = install_named(account, org, &app_id, name, now);
     let ids = (app_id, install.id.clone(), runner.id.clone());
-    store.create_install(install, runner, None).await?;
+    let inputs = no_inputs(&install);
+    store.create_install(install, runner, inputs, None).await?;
     Ok(ids)
+}
+
+pub(crate) fn no_inputs(install: &Install) -> InstallInputs {
+    InstallInputs::first(InputsId::new(install.created_at, unique()), install, Default::default())
 }
 
 pub(crate) fn install_named(

@@ -1,6 +1,7 @@
 //! What the store promises, on SQLite and on PostgreSQL.
 
 mod blobs;
+mod configs;
 mod creating;
 mod encryption;
 mod events;

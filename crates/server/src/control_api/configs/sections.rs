@@ -145,6 +145,7 @@ pub(super) fn sandbox(request: wire::CreateAppSandboxConfig) -> Posted {
         pulumi_config: request.pulumi_config,
         public_repo: request.public_git_vcs_config.as_ref().map(repo),
         connected_repo: request.connected_github_vcs_config.as_ref().map(repo),
+        local: None,
         vars: request.variables,
         var_file: var_files(&request.variables_files),
         env_vars: request.env_vars,
