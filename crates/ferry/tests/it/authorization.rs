@@ -75,15 +75,62 @@ fn body_of(method: &str, path: &str) -> Value {
             | "/v1/runners/{runner_id}/revoke"
             | "/v1/runners/{runner_id}/join-commands",
         ) => Value::Null,
-        ("get", _) | ("delete", "/v1/tokens/{token_id}") => Value::Null,
+        ("get", _)
+        | (
+            "delete",
+            "/v1/tokens/{token_id}"
+            | "/v1/apps/{app_id}"
+            | "/v1/apps/{app_id}/secret/{secret_id}"
+            | "/v1/components/{component_id}"
+            | "/v1/action-workflows/{action_workflow_id}",
+        ) => Value::Null,
+        ("post" | "patch", path)
+            if ["/v1/apps/{app_id}", "/v1/components/{component_id}", "/v1/action-workflows/{action_workflow_id}"]
+                .iter()
+                .any(|known| path.starts_with(known))
+                || path == "/v1/installs/{install_id}/inputs"
+                || path == "/v1/installs/{install_id}/action-workflows/runs" =>
+        {
+            of_an_app()
+        }
         other => panic!("this test does not know how to call {other:?}: teach it"),
     }
+}
+
+/// What every request about an app needs, all in one: what a route does not know it ignores.
+fn of_an_app() -> Value {
+    let role = json!({ "name": "r", "description": "r", "display_name": "r" });
+    json!({
+        "name": "another", "value": "v", "app_config_id": "cfg00000000000000000000000", "config": {}, "groups": {},
+        "inputs": {}, "variables": {}, "env_vars": {}, "values": {}, "type": "aws", "description": "d", "roles": [],
+        "provision_role": role, "maintenance_role": role, "deprovision_role": role, "rules": [], "steps": [],
+        "triggers": [], "dockerfile": "Dockerfile", "image_url": "i", "tag": "t", "chart_name": "chart",
+        "runtime": "go", "action_workflow_config_id": "sec00000000000000000000000",
+    })
 }
 
 /// Everything of the org of `system` that has an id.
 struct Things {
     token: String,
     job: Job,
+    component: String,
+    action: String,
+    config: String,
+}
+
+impl Things {
+    async fn new(system: &System, token: String, job: Job) -> Self {
+        let made = |path: &'static str| async move {
+            let path = format!("/v1/apps/{}/{path}", system.install.app_id);
+            let (token, org) = (Some(system.token()), Some(system.org.id.as_str()));
+            let (status, answer) =
+                ask(&system.control_url, "post", &path, token, org, &json!({ "name": "thing" })).await;
+            assert_eq!(status, StatusCode::CREATED, "{answer}");
+            answer["id"].as_str().unwrap().to_owned()
+        };
+        let (component, action) = (made("components").await, made("action-workflows").await);
+        Self { token, job, component, action, config: made("config").await }
+    }
 }
 
 fn fill(system: &System, things: &Things, path: &str) -> String {
@@ -94,6 +141,12 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{runner_job_id}", things.job.id.as_str())
         .replace("{log_stream_id}", things.job.log_stream_id.as_str())
         .replace("{token_id}", &things.token)
+        .replace("{component_id}", &things.component)
+        .replace("{component_name_or_id}", &things.component)
+        .replace("{action_workflow_id}", &things.action)
+        .replace("{app_config_id}", &things.config)
+        .replace("{secret_id}", "var00000000000000000000000")
+        .replace("{run_id}", "arn00000000000000000000000")
         .replace("{digest}", model::Digest::of(b"").as_str());
     assert!(!filled.contains('{'), "this test does not know what to put into {path}: teach it");
     filled
@@ -116,7 +169,7 @@ async fn every_operation_is_closed_to_strangers_and_to_other_orgs() {
     let job = system.run(vec![script("run", "true")]).await;
     let token = CreateToken { name: "some".into(), role: Role::ReadOnly, expires_in_s: None };
     let token = system.client.create_token(&token).await.unwrap();
-    let things = Things { token: token.id.to_string(), job };
+    let things = Things::new(&system, token.id.to_string(), job).await;
     // Another org, with an admin token that is good for it alone.
     let other = system.client.create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false }).await.unwrap();
     let in_other = system.client.with_org(Some(other.id.to_string()));
@@ -132,7 +185,8 @@ async fn every_operation_is_closed_to_strangers_and_to_other_orgs() {
         let Some(role) = role else {
             // Open to all: it must say nothing of anyone.
             assert!(
-                ["/livez", "/readyz", "/version", "/v1/general/cli-config"].contains(&path.as_str()),
+                ["/livez", "/readyz", "/version", "/v1/general/cli-config", "/v1/general/config-schema"]
+                    .contains(&path.as_str()),
                 "{what} is open"
             );
             continue;
@@ -231,7 +285,7 @@ async fn roles_bound_what_a_token_may_do() {
         let token = CreateToken { name: role.as_str().into(), role, expires_in_s: None };
         tokens.insert(role.as_str(), system.client.create_token(&token).await.unwrap().token.unwrap());
     }
-    let things = Things { token: "tok00000000000000000000000".into(), job };
+    let things = Things::new(&system, "tok00000000000000000000000".into(), job).await;
     let rank = |role: &str| ["read-only", "operator", "admin"].iter().position(|r| *r == role);
     for (method, path, role) in operations(&system.control_url).await {
         let Some(needed) = role.as_deref().and_then(rank) else { continue };

@@ -287,7 +287,8 @@ async fn latest(
 
 #[derive(Debug, Deserialize)]
 struct Against {
-    against: String,
+    #[serde(default)]
+    against: Option<String>,
 }
 
 /// What changed from another version to this one. Sensitive values are masked.
@@ -299,7 +300,9 @@ async fn diff(
     Params(params): Params<Against>,
 ) -> ApiResult<Json<Vec<serde_json::Value>>> {
     let app = state.store().app(&at.org, &app).await?;
-    let (from, to) = (find(&state, &app, &params.against).await?, find(&state, &app, &which).await?);
+    let to = find(&state, &app, &which).await?;
+    let against = params.against.ok_or_else(|| ApiError::invalid("say what to compare with: `?against=`"))?;
+    let from = find(&state, &app, &against).await?;
     let (from, _) = state.conductor.app_config(&at.org, &from).await?;
     let (to, _) = state.conductor.app_config(&at.org, &to).await?;
     Ok(Json(sync::changes(Some(&from), &to)))
