@@ -77,7 +77,7 @@ wire! {
     pub struct Account {
         pub id: AccountId,
         pub email: String,
-        /// Always `service` or `auth`.
+        /// Always `service`: all clients know it.
         pub account_type: String,
         pub org_ids: Vec<OrgId>,
         /// Org id to `all` or `read`.

@@ -250,11 +250,12 @@ lean! {
     }
 
     pub struct CreateAppSandboxConfig {
-        required {
+        required {}
+        optional {
+            /// Older clients call them `sandbox_inputs`.
+            #[serde(alias = "sandbox_inputs")]
             variables: Labels,
             env_vars: Labels,
-        }
-        optional {
             app_config_id: String,
             #[serde(rename = "type")]
             sandbox_type: String,

@@ -69,7 +69,7 @@ async fn current_user(Caller(owner): Caller) -> Json<Account> {
     Json(Account {
         id: owner.account.id,
         email: owner.account.email,
-        account_type: "auth".into(),
+        account_type: "service".into(),
         org_ids: owner.members.into_iter().map(|m| m.org_id).collect(),
         permissions,
         created_at: owner.account.created_at,

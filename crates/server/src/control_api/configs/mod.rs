@@ -53,7 +53,12 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
 pub(super) async fn find(state: &AppState, app: &App, which: &str) -> ApiResult<Config> {
     let store = state.store();
     if which == "latest" {
-        return Ok(store.active_config(&app.org_id, &app.id).await?.ok_or(StoreError::NotFound("config"))?);
+        if let Some(active) = store.active_config(&app.org_id, &app.id).await? {
+            return Ok(active);
+        }
+        // Before the first version, the draft is all there is.
+        let newest = store.configs(&app.org_id, &app.id, 0, 1).await?.into_iter().next();
+        return Ok(newest.ok_or(StoreError::NotFound("config"))?);
     }
     if let Ok(version) = which.parse::<u64>() {
         return Ok(store.config_version(&app.org_id, &app.id, version).await?);
@@ -183,19 +188,24 @@ async fn create(
     request: Create<wire::CreateAppConfig>,
 ) -> ApiResult<(StatusCode, Json<wire::AppConfig>)> {
     let app = state.store().app(&at.org, &app).await?;
-    let draft = draft(&state, &at, &app, request.value.readme.clone(), request.value.cli_version);
-    state.store().create_draft(draft.clone()).await?;
-    // The dialect has no section for it.
+    let draft = begin(&state, &at, &app, request.value.readme, request.value.cli_version).await?;
+    Ok((StatusCode::CREATED, Json(shown(&state, &draft, false).await?)))
+}
+
+/// Makes a draft with its first section: the dialect has none for what people read about the app.
+async fn begin(state: &AppState, at: &InOrg, app: &App, readme: String, cli_version: String) -> ApiResult<Config> {
     let metadata = config::Metadata {
         version: "v2".into(),
-        readme: sections::some(&request.value.readme),
+        readme: sections::some(&readme),
         display_name: sections::some(&app.display_name),
         description: sections::some(&app.description),
         ..config::Metadata::default()
     };
+    let draft = draft(state, at, app, readme, cli_version);
+    state.store().create_draft(draft.clone()).await?;
     let posted = Posted { kind: "metadata", body: json!({ "metadata": metadata }) };
-    put(&state, &at, &app, draft.id.as_str(), posted, Subject::default()).await?;
-    Ok((StatusCode::CREATED, Json(shown(&state, &draft, false).await?)))
+    Box::pin(put(state, at, app, draft.id.as_str(), posted, Subject::default())).await?;
+    Ok(draft)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -272,7 +282,7 @@ async fn list(
     Ok(List::new(configs, page))
 }
 
-/// The active version.
+/// The active version; before the first one, the newest draft.
 #[utoipa::path(get, path = "/v1/apps/{app_id}/latest-config", tag = "configs", security(("token" = ["read-only"])), params(("app_id" = String, Path, description = "name or id"), ("recurse" = Option<bool>, Query)), responses((status = 200, body = wire::AppConfig), (status = 404, body = api::ErrorBody)))]
 async fn latest(
     State(state): State<AppState>,
@@ -316,6 +326,15 @@ pub(super) struct Subject {
     pub(super) checksum: String,
 }
 
+/// The draft that is meant where none is named: the newest, or a new one. Older clients know no drafts.
+async fn newest_draft(state: &AppState, at: &InOrg, app: &App) -> ApiResult<ConfigId> {
+    let newest = state.store().configs(&at.org, &app.id, 0, 1).await?.into_iter().next();
+    if let Some(draft) = newest.filter(|c| c.status == ConfigStatus::Draft) {
+        return Ok(draft.id);
+    }
+    Ok(begin(state, at, app, String::new(), String::new()).await?.id)
+}
+
 /// Puts a section into a draft: the one that is named, or else the newest.
 pub(super) async fn put(
     state: &AppState,
@@ -326,12 +345,7 @@ pub(super) async fn put(
     subject: Subject,
 ) -> ApiResult<Section> {
     let config_id = if config.is_empty() {
-        let newest = state.store().configs(&at.org, &app.id, 0, 1).await?.into_iter().next();
-        let draft = newest.filter(|c| c.status == ConfigStatus::Draft);
-        draft.map(|c| c.id).ok_or_else(|| {
-            ApiError::invalid("app_config_id is missing, and the app has no draft")
-                .hint("begin a draft first with POST /v1/apps/{app_id}/config")
-        })?
+        newest_draft(state, at, app).await?
     } else {
         ConfigId::parse(config).map_err(|_| StoreError::NotFound("config"))?
     };

@@ -93,8 +93,12 @@ async fn check(
     at: &InOrg,
     config: AppConfig,
     local_sources: BTreeMap<String, String>,
+    tolerated: Option<config::Code>,
 ) -> ApiResult<Checked> {
-    let problems = config::check(&config);
+    let mut problems = config::check(&config);
+    for problem in problems.iter_mut().filter(|p| Some(p.code) == tolerated) {
+        problem.severity = Severity::Warning;
+    }
     if problems.iter().any(|p| p.severity == Severity::Error) {
         return Err(sections::refused(&problems));
     }
@@ -173,7 +177,10 @@ pub(super) async fn commit_draft(
         posted.extend(listed(state, at, ids, &posted).await?);
     }
     let (config, local_sources) = app::assemble(posted.iter().map(|s| &s.body))?;
-    let checked = check(state, at, config, local_sources).await?;
+    // Older clients know no roles: only one that speaks of them must name all three.
+    let speaks_of_roles = posted.iter().any(|s| s.kind == "permissions");
+    let tolerated = (!speaks_of_roles).then_some(config::Code::MissingRole);
+    let checked = check(state, at, config, local_sources, tolerated).await?;
     let commit = Commit {
         sections: fresh_sections(state, at, &draft, &checked, &posted),
         entities: entities(state, &checked.config, state.conductor.now()),
@@ -198,7 +205,7 @@ pub(super) async fn sync(
     let wanted = request.value;
     let config: AppConfig = serde_json::from_value(wanted.config)
         .map_err(|e| ApiError::invalid(format!("`config` is not a config: {e}")))?;
-    let checked = check(&state, &at, config, wanted.local_sources).await?;
+    let checked = check(&state, &at, config, wanted.local_sources, None).await?;
     let before = state.store().active_config(&at.org, &app.id).await?;
     let known = match &before {
         Some(before) => Some(state.conductor.app_config(&at.org, before).await?.0),
