@@ -29,9 +29,11 @@ fn said(tree: &Tree) -> String {
     loaded.diagnostics.iter().map(line).collect()
 }
 
-/// Each case: files, and the beginnings of the lines that are said.
+/// Files, and the beginnings of the lines that are said.
+type Case<'c> = (&'c [(&'c str, &'c str)], &'c [&'c str]);
+
 #[track_caller]
-fn check(cases: &[(&[(&str, &str)], &[&str])]) {
+fn check(cases: &[Case]) {
     for (files, wanted) in cases {
         let found = said(&app(files));
         let fits = found.lines().count() == wanted.len()
@@ -368,7 +370,7 @@ fn files() {
             ],
         ),
         (
-            &[("components/a/Cargo.toml", "[package]\nedition = \"2024\"\n")],
+            &[("components/a/Cargo.toml", "[package]\nname = \"a\"\n[dependencies]\nserde = \"1\"\n")],
             &["components/a/Cargo.toml:1:1 warning stray_file"],
         ),
         (
