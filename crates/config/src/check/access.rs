@@ -1,9 +1,9 @@
 //! Roles, which of them does what, and policies.
 
 use super::{Checker, without_blanks};
-use crate::Code;
-use crate::diagnostic::{did_you_mean, error, warning};
+use crate::diagnostic::{Said, did_you_mean, error, warning};
 use crate::kinds::*;
+use crate::{Code, Severity};
 
 const STANDARD: [&str; 3] = ["provision", "maintenance", "deprovision"];
 
@@ -72,17 +72,27 @@ fn roles(checker: &mut Checker, roles: &[Role], list: &str) {
 }
 
 /// A role that an operation names must be there: otherwise another one would be used, maybe a stronger one.
-pub(super) fn role(checker: &mut Checker, name: &str, path: String) {
+fn role(checker: &mut Checker, name: &str, path: String) {
+    if let Some(said) = no_role(checker, name) {
+        checker.say(said, path);
+    }
+}
+
+/// The role of an action or a step. Real apps name roles that are written otherwise where they are defined; they stop when they run.
+pub(super) fn own_role(checker: &mut Checker, name: Option<&str>, path: String) {
+    if let Some(said) = no_role(checker, name.unwrap_or_default()) {
+        checker.say(Said { severity: Severity::Warning, ..said }, path);
+    }
+}
+
+fn no_role(checker: &Checker, name: &str) -> Option<Said> {
     let config = checker.config;
     let names = || config.roles.iter().chain(&config.break_glass).map(|role| role.name.as_str());
     if name.is_empty() || names().any(|known| without_blanks(known) == without_blanks(name)) {
-        return;
+        return None;
     }
-    let hint = did_you_mean(name, names());
-    checker.say(
-        error(Code::UnknownRole, format!("there is no role `{name}` in permissions or break_glass")).maybe_hint(hint),
-        path,
-    );
+    let said = error(Code::UnknownRole, format!("there is no role `{name}` in permissions or break_glass"));
+    Some(said.maybe_hint(did_you_mean(name, names())))
 }
 
 pub(super) fn entity_roles(checker: &mut Checker, roles: &[OperationRole], operations: &[&str], path: &str) {

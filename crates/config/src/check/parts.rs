@@ -93,7 +93,7 @@ fn secrets(checker: &mut Checker) {
     let mut written: BTreeMap<(String, String, String), String> = BTreeMap::new();
     for (i, secret) in config.secrets.iter().enumerate() {
         let path = format!("/secrets/{i}");
-        let default = secret.default.is_some();
+        let default = secret.default.as_deref().is_some_and(|default| !default.is_empty());
         let exclusive = [
             (secret.auto_generate && secret.required, "auto_generate", "required"),
             (default && secret.required, "default", "required"),
@@ -253,7 +253,7 @@ fn address(checker: &mut Checker, url: &str, s3: bool, path: &str) {
         _ if url.contains("{{") => true,
         None => false,
         Some(host) => {
-            !s3 || host.ends_with(".amazonaws.com")
+            !s3 || (host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
                 && host.split('.').any(|part| part == "s3" || part.starts_with("s3-"))
         }
     };

@@ -1,7 +1,7 @@
 //! Components, actions, runbooks and triggers.
 
 use super::Checker;
-use super::access::{COMPONENT_OPERATIONS, entity_roles, role};
+use super::access::{COMPONENT_OPERATIONS, entity_roles, own_role};
 use crate::Code;
 use crate::diagnostic::{error, warning};
 use crate::kinds::*;
@@ -20,6 +20,9 @@ pub(super) fn check(checker: &mut Checker) {
 
 fn components(checker: &mut Checker) {
     let config = checker.config;
+    if config.components.is_empty() {
+        checker.say(warning(Code::MissingFile, "there is no component: nothing is deployed"), "/components");
+    }
     checker.once(
         Code::DuplicateName,
         "the component",
@@ -169,7 +172,7 @@ fn actions(checker: &mut Checker) {
         dependencies(checker, &action.dependencies, None, &path);
         context(checker, action.kubernetes_context.as_deref(), &path);
         for (key, name) in [("role", &action.role), ("break_glass_role", &action.break_glass_role)] {
-            role(checker, name.as_deref().unwrap_or_default(), format!("{path}/{key}"));
+            own_role(checker, name.as_deref(), format!("{path}/{key}"));
         }
         for (j, trigger) in action.triggers.iter().enumerate() {
             action_trigger(checker, trigger, format!("{path}/triggers/{j}"));
@@ -252,7 +255,7 @@ fn runbooks(checker: &mut Checker) {
 fn runbook_step(checker: &mut Checker, step: &RunbookStep, path: &str) {
     checker.component(step.component_name.as_deref().unwrap_or_default(), format!("{path}/component_name"));
     checker.action(step.action_name.as_deref().unwrap_or_default(), format!("{path}/action_name"));
-    role(checker, step.role.as_deref().unwrap_or_default(), format!("{path}/role"));
+    own_role(checker, step.role.as_deref(), format!("{path}/role"));
     let ways = [
         ("action_name", step.action_name.is_some()),
         ("command", step.command.is_some()),

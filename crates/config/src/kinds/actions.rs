@@ -126,7 +126,7 @@ tables! {
     /// Something that is asked when a runbook is started.
     RunbookInput {
         /// Name in templates: `.runbook_inputs.NAME`.
-        name: String = name(Dotted);
+        name: String = name(Free);
         /// Name that people see.
         display_name: String = text().required();
         /// What the value is for.

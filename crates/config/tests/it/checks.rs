@@ -214,7 +214,7 @@ fn names_and_references() {
                 "name = \"x\"\nrole = \"nobody\"\n[[triggers]]\ntype = \"pre-deploy-component\"\ncomponent_name = \"nope\"\n[[triggers]]\ntype = \"cron\"\n[[steps]]\nname = \"s\"\n",
             )],
             &[
-                "actions/x.toml:2:8 error unknown_role",
+                "actions/x.toml:2:8 warning unknown_role",
                 "actions/x.toml:5:18 error unknown_component",
                 "actions/x.toml:6:1 error missing_key `cron_schedule`",
                 "actions/x.toml:8:1 error missing_key one of `inline_contents`, `command` is missing",

@@ -4,6 +4,8 @@
 mod anything;
 mod checks;
 mod corpus;
+mod features;
 mod generated;
 mod mutations;
+mod schemas;
 mod whole;
