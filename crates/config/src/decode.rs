@@ -83,7 +83,7 @@ impl<'a, 'f> Decoder<'a, 'f> {
         // Of a component whose type is unknown, any type may be meant.
         let meant = |key: &str| is_common(table) && COMPONENT_TYPES.iter().any(|kind| component_key(kind, key));
         for (key, value) in unknown {
-            if !meant(key.get_ref()) {
+            if !meant(key.get_ref()) && !self.findings.is_full() {
                 self.unknown(key, value, table, header);
             }
         }

@@ -1,5 +1,6 @@
 //! What templates can read: the tree below `.nuon`, with the names that the app declares.
 
+use super::Checker;
 use super::parts::cloud;
 use crate::Code;
 use crate::kinds::*;
@@ -182,7 +183,8 @@ const STACK_OUTPUTS: &[(&str, &[&str])] = &[
 ];
 
 /// What a key leads to.
-pub(super) fn step(config: &AppConfig, node: Node, key: &str) -> Step {
+pub(super) fn step(checker: &Checker, node: Node, key: &str) -> Step {
+    let Checker { config, names, .. } = checker;
     let named = |code, what, sure, found: Option<Node>, known: &mut dyn Iterator<Item = &str>| match found {
         Some(node) => Step::To(node),
         None => Step::Unknown { code, what, known: known.map(str::to_owned).collect(), sure },
@@ -195,8 +197,8 @@ pub(super) fn step(config: &AppConfig, node: Node, key: &str) -> Step {
             named(Code::TemplatePath, "key", false, found, &mut keys.iter().map(|(known, _)| *known))
         }
         Inputs => {
-            let found = config.inputs.iter().find(|input| input.name == key).map(|_| Leaf);
-            named(Code::UnknownInput, "input", true, found, &mut config.inputs.iter().map(|input| input.name.as_str()))
+            let found = names.inputs.contains(key).then_some(Leaf);
+            named(Code::UnknownInput, "input", true, found, &mut names.inputs.iter().copied())
         }
         Secrets => {
             let is = |secret: &&Secret| {
@@ -212,20 +214,13 @@ pub(super) fn step(config: &AppConfig, node: Node, key: &str) -> Step {
             )
         }
         Components => {
-            let known = || config.components.iter().map(|component| component.common.name.as_str());
             let found =
-                if key == "populated" { Some(Leaf) } else { known().find(|name| *name == key).map(|_| COMPONENT) };
-            named(Code::UnknownComponent, "component", true, found, &mut known())
+                if key == "populated" { Some(Leaf) } else { names.components.contains(key).then_some(COMPONENT) };
+            named(Code::UnknownComponent, "component", true, found, &mut names.components.iter().copied())
         }
         Actions => {
-            let found = config.actions.iter().position(|action| action.name == key).map(OneAction);
-            named(
-                Code::UnknownAction,
-                "action",
-                true,
-                found,
-                &mut config.actions.iter().map(|action| action.name.as_str()),
-            )
+            let found = names.actions.get(key).copied().map(OneAction);
+            named(Code::UnknownAction, "action", true, found, &mut names.actions.keys().copied())
         }
         OneAction(index) => match key {
             "populated" | "status" | "id" => Step::To(Leaf),
