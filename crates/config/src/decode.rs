@@ -15,6 +15,20 @@ use crate::kinds::{COMPONENT_TYPES, ComponentCommon, TYPE, component_table};
 use crate::source::Spot;
 use crate::table::{Field, Get, Shape, Table};
 
+/// Keys that nobody calls a variable, a label or a value by.
+const NEVER_VARIABLES: &[&str] = &[
+    "auto_approve_on_policies_passing",
+    "build_timeout",
+    "default_enabled",
+    "deploy_timeout",
+    "drift_schedule",
+    "enable_kube_config",
+    "max_auto_retries",
+    "operation_roles",
+    "skip_noops",
+    "toggleable",
+];
+
 /// A decoded value, and the place of its parts. What is there and can't be used is `null`, so that nobody calls it missing.
 pub(crate) type Decoded = (Value, Spot);
 
@@ -71,6 +85,7 @@ impl<'a, 'f> Decoder<'a, 'f> {
                 continue;
             }
             let (decoded, at) = self.field(field, key.get_ref(), value);
+            self.swallowed(field, value, table);
             if let Some(instead) = field.deprecated {
                 self.say(
                     warning(Code::DeprecatedKey, format!("`{}` should not be used any more", field.key)).hint(instead),
@@ -122,6 +137,21 @@ impl<'a, 'f> Decoder<'a, 'f> {
             warning(Code::UnknownKey, format!("`{name}` is not a key of {here}; it has no effect")).maybe_hint(hint),
             key.span(),
         );
+    }
+
+    /// Keys of the table around that stand below the header of one with free keys, and are part of it.
+    fn swallowed(&mut self, field: &Field, value: &Spanned<DeValue>, table: &'static Table) {
+        let free = matches!(field.shape, Shape::Map(_) | Shape::Vars | Shape::HelmValues);
+        let Some(entries) = value.get_ref().as_table().filter(|_| free) else { return };
+        for (key, _) in entries.iter().filter(|(key, _)| NEVER_VARIABLES.contains(&key.get_ref().as_ref())) {
+            if table.field(key.get_ref()).is_some() {
+                let said = warning(
+                    Code::MisplacedKey,
+                    format!("`{}` is part of `[{}]`; it has no other effect", key.get_ref(), field.key),
+                );
+                self.say(said.hint(format!("this key belongs above `[{}]`", field.key)), key.span());
+            }
+        }
     }
 
     fn field(&mut self, field: &'static Field, key: &str, value: &Spanned<DeValue>) -> Decoded {

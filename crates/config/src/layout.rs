@@ -199,6 +199,7 @@ impl<'a, 'f> Layout<'a, 'f> {
         let kind = key.strip_suffix("_role").or_else(|| key.strip_suffix("_roles"));
         let entries: Vec<Decoded> = match value {
             Value::Array(items) => items.into_iter().zip(spot.parts).map(|(item, (_, spot))| (item, spot)).collect(),
+            Value::Null => return,
             single => vec![(single, spot)],
         };
         for (mut value, spot) in entries {

@@ -58,6 +58,13 @@ fn roles(checker: &mut Checker, roles: &[Role], list: &str) {
                 format!("/{list}/{i}/cloud_platform"),
             );
         }
+        for (j, policy) in role.policies.iter().enumerate().filter(|(_, policy)| allows_nothing(policy)) {
+            let name = policy.name.as_deref().unwrap_or_default();
+            checker.say(
+                warning(Code::NoEffect, format!("the policy `{name}` allows nothing")),
+                format!("/{list}/{i}/policies/{j}"),
+            );
+        }
         for (j, policy) in role.named_policies.iter().enumerate() {
             let names = config.named_policies.iter().map(|policy| policy.name.as_str());
             checker.known(
@@ -69,6 +76,12 @@ fn roles(checker: &mut Checker, roles: &[Role], list: &str) {
             );
         }
     }
+}
+
+fn allows_nothing(policy: &RolePolicy) -> bool {
+    let texts = [&policy.managed_policy_name, &policy.contents, &policy.gcp_predefined_role];
+    let lists = [&policy.gcp_permissions, &policy.azure_built_in_roles, &policy.azure_actions];
+    texts.iter().all(|text| text.as_deref().unwrap_or_default().is_empty()) && lists.iter().all(|list| list.is_empty())
 }
 
 /// A role that an operation names must be there: otherwise another one would be used, maybe a stronger one.
@@ -172,6 +185,10 @@ fn policies(checker: &mut Checker) {
                 error(Code::BadValue, format!("policies of type `{}` are not written for `{engine}`", policy.r#type));
             checker.say(said.hint(format!("write `engine = \"{wanted}\"`")), format!("{path}/engine"));
         }
+        if !cluster && !policy.contents.is_empty() && !policy.contents.lines().any(is_own_package) {
+            let said = warning(Code::NoEffect, "only rules of `package nuon` are looked at");
+            checker.say(said.hint("write `package nuon` at the top"), format!("{path}/contents"));
+        }
         let all = policy.components.iter().any(|name| name == "*");
         if all && policy.components.len() > 1 {
             checker.say(
@@ -191,4 +208,8 @@ fn policies(checker: &mut Checker) {
             checker.component(name, format!("{path}/components/{j}"));
         }
     }
+}
+
+fn is_own_package(line: &str) -> bool {
+    line.strip_prefix("package").is_some_and(|name| name.split('#').next().unwrap_or_default().trim() == "nuon")
 }

@@ -8,6 +8,12 @@ fn codes(tree: &Tree) -> Vec<Code> {
     for found in &loaded.diagnostics {
         assert!(found.line >= 1 && found.column >= 1);
         config::draw(found, tree, false);
+        assert!(!found.message.contains("invalid type"), "the tables and the types differ: {found:?}");
+    }
+    if let Some(config) = &loaded.config {
+        let back: config::AppConfig = serde_json::from_slice(&config.canonical_json()).unwrap();
+        assert_eq!(&back, config);
+        assert!(config::Graph::new(config).is_ok());
     }
     loaded.diagnostics.iter().map(|found| found.code).collect()
 }

@@ -81,6 +81,14 @@ fn keys() {
             &["runner.toml:2:3 error removed_key `env_var`"],
         ),
         (&[("runner.toml", "Runner_Type = \"local\"\n")], &[]),
+        (&[("runner.toml", "\u{feff}runner_type = \"local\"\n")], &[]),
+        (&[("runner.toml", "# é\r\nrunner_type = \"locl\"\r\n")], &["runner.toml:2:15 error bad_value"]),
+        (
+            &[("components/a.toml", &(module("a", "") + "[vars]\nx = 1\nmax_auto_retries = 5\n"))],
+            &[
+                "components/a.toml:9:1 warning misplaced_key `max_auto_retries` is part of `[vars]`; it has no other effect | this key belongs above `[vars]`",
+            ],
+        ),
         (
             &[("runner.toml", "runner_type = \"locl\"\n")],
             &["runner.toml:1:15 error bad_value `locl` is not a value of `runner_type` | did you mean `local`?"],
@@ -279,6 +287,14 @@ fn secrets_and_roles() {
                 "secrets.toml:1:1 error missing_key `kubernetes_secret_n",
                 "secrets.toml:1:1 error missing_key `kubernetes_secret_n",
             ],
+        ),
+        (
+            &[("permissions/r.toml", &format!("{role}[[policies]]\nname = \"p\"\n"))],
+            &["permissions/r.toml:4:1 warning no_effect the policy `p` allows nothing"],
+        ),
+        (
+            &[("policies.toml", "[[policy]]\ntype = \"sandbox\"\ncontents = \"package other\"\n")],
+            &["policies.toml:3:12 warning no_effect only rules of `package nuon` are looked at"],
         ),
         (&[("permissions/r.toml", role)], &["permissions/r.toml:1:1 error missing_key `policies`"]),
         (
