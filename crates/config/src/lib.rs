@@ -21,7 +21,7 @@ mod table;
 mod tree;
 mod walk;
 
-pub use check::check;
+pub use check::{check, is_template};
 pub use codes::Code;
 pub use diagnostic::{Diagnostic, Place, Problem, Severity};
 pub use diff::{Change, ChangeKind, FieldChange, MASK, diff};

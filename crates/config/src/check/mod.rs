@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::diagnostic::{Said, did_you_mean, error};
 use crate::{AppConfig, Code, Problem, graph, local};
 
+pub use templates::is_template;
 pub(crate) use templates::{Template, templates};
 
 /// Checks a config.

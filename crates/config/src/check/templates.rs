@@ -6,7 +6,7 @@ use serde_json::Value;
 use template::{Reference, Segment, TemplateError};
 
 use super::Checker;
-use super::variables::{NUON, Node, Step, step};
+use super::variables::{NUON, Node, Step, Sure, step};
 use crate::diagnostic::{Said, did_you_mean, error, warning};
 use crate::table::Rendered;
 use crate::walk::{Seen, walk};
@@ -24,6 +24,15 @@ pub(crate) struct Template {
     dotless: Option<Place>,
 }
 
+/// Whether a text is rendered: it speaks of `.nuon` between braces. Other braces are those of other tools, and stay as they are.
+pub fn is_template(text: &str) -> bool {
+    acts_on(text, ".nuon")
+}
+
+fn acts_on(text: &str, what: &str) -> bool {
+    text.split("{{").skip(1).any(|rest| rest.split("}}").next().is_some_and(|action| action.contains(what)))
+}
+
 /// The templates of a config.
 pub(crate) fn templates(config: &Value) -> Vec<Template> {
     let mut found = Vec::new();
@@ -32,8 +41,7 @@ pub(crate) fn templates(config: &Value) -> Vec<Template> {
         if field.rendered == Rendered::No {
             return;
         }
-        let is_template =
-            text.contains(".nuon") || text.contains(".runbook_inputs") && path.pointer().starts_with("/runbooks/");
+        let is_template = is_template(text) || acts_on(text, ".runbook_") && path.pointer().starts_with("/runbooks/");
         let dotless =
             if is_template { None } else { ["{{nuon.", "{{ nuon."].iter().find_map(|wrong| text.find(wrong)) };
         if is_template || dotless.is_some() {
@@ -138,7 +146,7 @@ fn look_up(checker: &Checker, template: &Template, reference: &Reference, compar
                 }
                 let place = [&["nuon"], &rest[..depth]].concat().join(".");
                 let message = format!("there is no {what} `{key}` (in `.{place}`)");
-                let certain = !reference.optional && (sure || near.is_some());
+                let certain = !reference.optional && (sure == Sure::Yes || sure == Sure::IfNear && near.is_some());
                 let said = if certain { error(code, message) } else { warning(code, message) };
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 return Some(said.maybe_hint(near.or_else(|| super::listed(&known))));

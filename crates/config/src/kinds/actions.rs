@@ -131,8 +131,8 @@ tables! {
         display_name: String = text().required();
         /// What the value is for.
         description: String = text().required();
-        /// Value where none is given.
-        default: Option<String> = text();
+        /// Value where none is given; a list or table becomes JSON.
+        default: Option<String> = shaped(Shape::Any);
         /// A value must be given.
         required: bool = boolean();
         /// The value is never shown.

@@ -173,6 +173,16 @@ fn native_values_are_text() {
 }
 
 #[test]
+fn durations_and_schedules_of_real_apps() {
+    for timeout in ["0m30s", "2m0s", "120s", "1m30s", "60m", "1h", "1h0m0s", "1.5m", "90"] {
+        check(&[(&[("components/a.toml", &module("a", &format!("deploy_timeout = \"{timeout}\"")))], &[])]);
+    }
+    for schedule in ["0,30 * * * *", "*/20 */1 * * *", "*/45 * * * *", "0 0 * * MON-FRI", "0 0 1 JAN ?", "@hourly"] {
+        check(&[(&[("components/a.toml", &module("a", &format!("drift_schedule = \"{schedule}\"")))], &[])]);
+    }
+}
+
+#[test]
 fn names_and_references() {
     let a = module("a", "");
     check(&[
@@ -504,6 +514,11 @@ fn templates() {
     case("{{ nope .nuon.install.id }}", "components/a.toml:8:9 error template_syntax");
     case("{{nuon.install.id}}", "components/a.toml:8:6 warning template_dot");
     case("{{ element.name }}", "");
+    case("docker ps --format '{{.Names}}' registry.nuon.co", "");
+    case(
+        "{{ .Names }} {{ .nuon.install.id }}",
+        "components/a.toml:8:9 error template_path templates know `.nuon`, not `.Names`",
+    );
     check(&[
         (
             &[("components/a.toml", &module("x = '''\nfirst\n  {{ .nuon.inputs.inputs.whoo }}\n'''\n"))],
