@@ -62,7 +62,7 @@ fn keys() {
         (
             &[("runner.toml", "runner_typ = \"local\"\n")],
             &[
-                "runner.toml:1:1 error missing_key `runner_type` is missing | The cloud it runs in. One of",
+                "runner.toml:1:1 error missing_key `runner_type` is missing | `runner_type`: The cloud it runs in. One of",
                 "runner.toml:1:1 warning unknown_key `runner_typ` is not a key of this file; it has no effect | did you mean `runner_type`?",
             ],
         ),
@@ -452,7 +452,7 @@ fn files() {
     tree.add("runner.toml", "runner_type = \"local\"\n");
     assert_eq!(
         said(&tree),
-        "sandbox.toml:1:1 error missing_file `sandbox.toml` is missing | The base infrastructure of an install.\n"
+        "sandbox.toml:1:1 error missing_file `sandbox.toml` is missing | `ferry apps init` writes one with comments\n"
     );
 }
 
