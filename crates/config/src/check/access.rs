@@ -38,11 +38,7 @@ pub(super) fn check(checker: &mut Checker) {
 }
 
 fn roles(checker: &mut Checker, roles: &[Role], list: &str) {
-    checker.once(
-        Code::DuplicateName,
-        "the role",
-        roles.iter().enumerate().map(|(i, role)| (role.name.as_str(), format!("/{list}/{i}/name"))),
-    );
+    checker.unique("the role", &format!("/{list}"), roles.iter().map(|role| role.name.as_str()));
     let config = checker.config;
     for (i, role) in roles.iter().enumerate() {
         if role.policies.is_empty() && role.named_policies.is_empty() {

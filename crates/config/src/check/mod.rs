@@ -110,6 +110,11 @@ impl Checker<'_> {
         }
     }
 
+    /// The things of a list have different names.
+    fn unique<'n>(&mut self, what: &str, list: &str, names: impl Iterator<Item = &'n str>) {
+        self.once(Code::DuplicateName, what, names.enumerate().map(|(i, name)| (name, format!("{list}/{i}/name"))));
+    }
+
     /// Each of these is there once; the paths are those of the lists' elements.
     fn once<'n>(&mut self, code: Code, what: &str, named: impl Iterator<Item = (&'n str, String)>) {
         let mut seen: BTreeMap<String, String> = BTreeMap::new();

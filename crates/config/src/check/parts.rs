@@ -28,20 +28,8 @@ pub(super) fn cloud(config: &AppConfig) -> Option<&str> {
 
 fn inputs(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the group",
-        config
-            .input_groups
-            .iter()
-            .enumerate()
-            .map(|(i, group)| (group.name.as_str(), format!("/input_groups/{i}/name"))),
-    );
-    checker.once(
-        Code::DuplicateName,
-        "the input",
-        config.inputs.iter().enumerate().map(|(i, input)| (input.name.as_str(), format!("/inputs/{i}/name"))),
-    );
+    checker.unique("the group", "/input_groups", config.input_groups.iter().map(|group| group.name.as_str()));
+    checker.unique("the input", "/inputs", config.inputs.iter().map(|input| input.name.as_str()));
     for (i, group) in config.input_groups.iter().enumerate().filter(|(_, group)| group.name == RESERVED_GROUP) {
         checker.say(
             error(Code::BadName, format!("the name `{}` is kept for the platform", group.name)),
@@ -85,11 +73,7 @@ fn inputs(checker: &mut Checker) {
 
 fn secrets(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the secret",
-        config.secrets.iter().enumerate().map(|(i, secret)| (secret.name.as_str(), format!("/secrets/{i}/name"))),
-    );
+    checker.unique("the secret", "/secrets", config.secrets.iter().map(|secret| secret.name.as_str()));
     let mut written: BTreeMap<(String, String, String), String> = BTreeMap::new();
     for (i, secret) in config.secrets.iter().enumerate() {
         let path = format!("/secrets/{i}");
@@ -230,11 +214,7 @@ fn stack(checker: &mut Checker) {
 }
 
 fn nested(checker: &mut Checker, stacks: &[NestedStack], path: &str, aws: bool) {
-    checker.once(
-        Code::DuplicateName,
-        "the stack",
-        stacks.iter().enumerate().map(|(i, stack)| (stack.name.as_str(), format!("{path}/{i}/name"))),
-    );
+    checker.unique("the stack", &format!("{path}"), stacks.iter().map(|stack| stack.name.as_str()));
     let indexes: Vec<(String, String)> = stacks
         .iter()
         .enumerate()
@@ -266,11 +246,7 @@ fn address(checker: &mut Checker, url: &str, s3: bool, path: &str) {
 
 fn installs(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the install",
-        config.installs.iter().enumerate().map(|(i, install)| (install.name.as_str(), format!("/installs/{i}/name"))),
-    );
+    checker.unique("the install", "/installs", config.installs.iter().map(|install| install.name.as_str()));
     for (i, install) in config.installs.iter().enumerate() {
         let path = format!("/installs/{i}");
         for name in install.inputs.keys() {
@@ -352,11 +328,7 @@ fn installs(checker: &mut Checker) {
 
 fn branches(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the branch",
-        config.branches.iter().enumerate().map(|(i, branch)| (branch.name.as_str(), format!("/branches/{i}/name"))),
-    );
+    checker.unique("the branch", "/branches", config.branches.iter().map(|branch| branch.name.as_str()));
     for (i, branch) in config.branches.iter().enumerate() {
         for (j, name) in branch.post_deploy_runbooks.iter().enumerate() {
             let names = config.runbooks.iter().map(|runbook| runbook.name.as_str());
