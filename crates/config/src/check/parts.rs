@@ -51,22 +51,26 @@ fn inputs(checker: &mut Checker) {
             config.input_groups.iter().map(|group| group.name.as_str()),
             path("group"),
         );
-        let default = input.default.as_deref().unwrap_or_default();
-        let wrong = match input.r#type.as_deref() {
-            _ if default.is_empty() => None,
-            Some("json") => serde_json::from_str::<serde::de::IgnoredAny>(default)
-                .err()
-                .map(|wrong| error(Code::BadJson, format!("the default of `{}` must be JSON: {wrong}", input.name))),
-            Some("number") if default.trim().parse::<f64>().is_err() => {
-                Some(warning(Code::BadValue, format!("the default of `{}` is not a number", input.name)))
-            }
-            Some("bool") if !["true", "false"].contains(&default) => {
-                Some(warning(Code::BadValue, format!("the default of `{}` is neither `true` nor `false`", input.name)))
-            }
-            _ => None,
-        };
-        if let Some(said) = wrong {
-            checker.say(said, path("default"));
+        if let Err(wrong) = input.accepts(input.default.as_deref().unwrap_or_default()) {
+            let said = format!("the default of `{}` {wrong}", input.name);
+            let json = input.r#type.as_deref() == Some("json");
+            checker.say(if json { error(Code::BadJson, said) } else { warning(Code::BadValue, said) }, path("default"));
+        }
+    }
+}
+
+impl Input {
+    /// Whether a value is of the input's type; the error completes "the value …". Nothing is a value of every type.
+    pub fn accepts(&self, value: &str) -> Result<(), String> {
+        match self.r#type.as_deref() {
+            _ if value.is_empty() => Ok(()),
+            Some("json") => match serde_json::from_str::<serde::de::IgnoredAny>(value) {
+                Ok(_) => Ok(()),
+                Err(wrong) => Err(format!("is not JSON: {wrong}")),
+            },
+            Some("number") if value.trim().parse::<f64>().is_err() => Err("is not a number".into()),
+            Some("bool") if !["true", "false"].contains(&value) => Err("is neither `true` nor `false`".into()),
+            _ => Ok(()),
         }
     }
 }
@@ -214,7 +218,7 @@ fn stack(checker: &mut Checker) {
 }
 
 fn nested(checker: &mut Checker, stacks: &[NestedStack], path: &str, aws: bool) {
-    checker.unique("the stack", &format!("{path}"), stacks.iter().map(|stack| stack.name.as_str()));
+    checker.unique("the stack", path, stacks.iter().map(|stack| stack.name.as_str()));
     let indexes: Vec<(String, String)> = stacks
         .iter()
         .enumerate()
@@ -249,15 +253,16 @@ fn installs(checker: &mut Checker) {
     checker.unique("the install", "/installs", config.installs.iter().map(|install| install.name.as_str()));
     for (i, install) in config.installs.iter().enumerate() {
         let path = format!("/installs/{i}");
-        for name in install.inputs.keys() {
-            let names = config.inputs.iter().map(|input| input.name.as_str());
-            checker.known(
-                Code::UnknownInput,
-                "input",
-                name,
-                names,
-                format!("{path}/inputs/{}", crate::source::escape(name)),
-            );
+        for (name, value) in &install.inputs {
+            let at = format!("{path}/inputs/{}", crate::source::escape(name));
+            match config.inputs.iter().find(|input| input.name == *name).map(|input| input.accepts(value)) {
+                Some(Ok(())) => {}
+                Some(Err(wrong)) => checker.say(warning(Code::BadValue, format!("the value of `{name}` {wrong}")), at),
+                None => {
+                    let names = config.inputs.iter().map(|input| input.name.as_str());
+                    checker.known(Code::UnknownInput, "input", name, names, at);
+                }
+            }
         }
         let missing = |input: &&Input| {
             input.required

@@ -274,6 +274,31 @@ fn names_and_references() {
 }
 
 #[test]
+fn values_of_inputs() {
+    let input = |kind: &str, default: &str| {
+        format!(
+            "[[group]]\nname = \"g\"\ndescription = \"d\"\n[[input]]\nname = \"who\"\ndisplay_name = \"d\"\ndescription = \"d\"\ngroup = \"g\"\ntype = \"{kind}\"\ndefault = {default}\n"
+        )
+    };
+    check(&[
+        (&[("inputs.toml", &input("number", "3"))], &[]),
+        (&[("inputs.toml", &input("list", "[\"a\", \"b\"]"))], &[]),
+        (
+            &[("inputs.toml", &input("number", "\"three\""))],
+            &["inputs.toml:10:11 warning bad_value the default of `who` is not a number"],
+        ),
+        (
+            &[("inputs.toml", &input("json", "'{'"))],
+            &["inputs.toml:10:11 error bad_json the default of `who` is not JSON"],
+        ),
+        (
+            &[("inputs.toml", &input("bool", "true")), ("installs/i.toml", "name = \"i\"\n[inputs]\nwho = \"yes\"\n")],
+            &["installs/i.toml:3:7 warning bad_value the value of `who` is neither `true` nor `false`"],
+        ),
+    ]);
+}
+
+#[test]
 fn secrets_and_roles() {
     let secret = |rest: &str| format!("[[secret]]\nname = \"s\"\ndisplay_name = \"d\"\ndescription = \"d\"\n{rest}");
     let role = "name = \"r\"\ndescription = \"d\"\ntype = \"custom\"\n";
