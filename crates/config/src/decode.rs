@@ -339,7 +339,7 @@ pub(crate) fn is_common(table: &'static Table) -> bool {
 }
 
 /// The name of today for one of yesterday.
-fn canonical<'t>(shape: &Shape, text: &'t str) -> &'t str {
+pub(crate) fn canonical<'t>(shape: &Shape, text: &'t str) -> &'t str {
     let Shape::Renamed(_, old) = shape else { return text };
     old.iter().find(|(old, _)| *old == text).map_or(text, |(_, new)| *new)
 }

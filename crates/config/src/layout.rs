@@ -102,7 +102,7 @@ const DIRECTORIES: &[Directory] = &[
 const NOT_OURS: &[&str] = &["lint.toml"];
 
 /// Lists whose order means something.
-const ORDERED: &[&str] = &["inputs", "input_groups", "triggers"];
+pub(crate) const ORDERED: &[&str] = &["inputs", "input_groups", "triggers"];
 
 /// Files that include each other.
 const MAX_INCLUDES: usize = 16;
@@ -368,7 +368,7 @@ fn belongs(toml: &DeTable, table: Option<&'static Table>) -> bool {
     })
 }
 
-fn name_of(value: &Value) -> &str {
+pub(crate) fn name_of(value: &Value) -> &str {
     value.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 

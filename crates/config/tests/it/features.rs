@@ -81,10 +81,13 @@ fn an_app_that_uses_everything_loads() {
 /// The server checks configs that came without files; what is wrong there is said with a path.
 #[test]
 fn a_config_without_files_is_checked_by_the_same_rules() {
-    let config: config::AppConfig = serde_json::from_value(serde_json::json!({
+    let config = config::AppConfig::from_json(&serde_json::json!({
         "metadata": { "version": "v3" },
         "runner": { "runner_type": "local" },
-        "components": [{ "type": "nothing", "name": "a-b", "dependencies": ["c"] }],
+        "components": [
+            { "type": "nothing", "name": "a-b", "dependencies": ["c"] },
+            { "type": "external_image", "name": "a", "public": { "image_url": "x", "tag": "1" } },
+        ],
         "actions": [{ "name": "x" }],
     }))
     .unwrap();
@@ -99,9 +102,9 @@ fn a_config_without_files_is_checked_by_the_same_rules() {
         [
             "/actions/0 missing_key",
             "/actions/0 missing_key",
-            "/components/0/dependencies/0 unknown_component",
-            "/components/0/name bad_name",
-            "/components/0/type bad_value",
+            "/components/1/dependencies/0 unknown_component",
+            "/components/1/name bad_name",
+            "/components/1/type bad_value",
             "/metadata/version bad_value",
             "/sandbox missing_file",
         ]

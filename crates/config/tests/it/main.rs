@@ -6,6 +6,8 @@ mod checks;
 mod corpus;
 mod features;
 mod generated;
+mod kit;
 mod mutations;
 mod schemas;
+mod templates;
 mod whole;
