@@ -293,13 +293,16 @@ impl<'a, 'f> Decoder<'a, 'f> {
     fn flat_value(&mut self, name: &str, value: &Spanned<DeValue>, flat: &mut (Map<String, Value>, Spot)) {
         match value.get_ref() {
             DeValue::Table(inner) => self.flatten(name, inner, flat),
-            DeValue::Array(items) => {
+            DeValue::Array(items) if !items.is_empty() => {
                 for (index, item) in items.iter().enumerate() {
                     self.flat_value(&format!("{name}[{index}]"), item, flat);
                 }
             }
-            _ => {
-                let (decoded, at) = self.plain(value);
+            scalar => {
+                let (mut decoded, at) = self.plain(value);
+                if scalar.is_array() {
+                    decoded = "{}".into();
+                }
                 flat.0.insert(name.to_owned(), decoded);
                 flat.1.parts.push((Cow::Owned(name.to_owned()), at));
             }

@@ -120,9 +120,9 @@ fn native_values_are_text() {
     assert_eq!(load(&native), load(&text));
     let helm = "name = \"a\"\ntype = \"helm_chart\"\nchart_name = \"chart\"\n[local]\ndirectory = \"src/greeting\"\n[values]\n";
     assert_eq!(
-        load(&format!("{helm}image.tag = 1\n\"a.b\" = true\nlist = [1, {{ \"x.y\" = 2 }}]\n")),
+        load(&format!("{helm}image.tag = 1\n\"a.b\" = true\nlist = [1, {{ \"x.y\" = 2 }}]\nnone = []\n")),
         load(&format!(
-            "{helm}\"image.tag\" = \"1\"\n\"a.b\" = \"true\"\n\"list[0]\" = \"1\"\n'list[1].x\\.y' = \"2\"\n"
+            "{helm}\"image.tag\" = \"1\"\n\"a.b\" = \"true\"\n\"list[0]\" = \"1\"\n'list[1].x\\.y' = \"2\"\nnone = \"{{}}\"\n"
         ))
     );
 }
@@ -346,6 +346,11 @@ fn files() {
             &["components/m.toml:4:12 warning not_fetched"],
         ),
         (&[("components/m.toml", &manifest("git is a tool"))], &[]),
+        (&[("components/m.toml", &manifest("./run.sh --all"))], &[]),
+        (
+            &[("components/m.toml", &manifest("./my file.yaml")), ("components/my file.yaml", "{{ .nuon.instal.id }}")],
+            &["components/my file.yaml:1:4 error template_path"],
+        ),
         (
             &[
                 (
