@@ -26,8 +26,9 @@ soak: ## Longer proofs, run by hand (PART=…)
 dist: ## Stripped dist/ferry and dist/ferry-runner (static)
 	@scripts/dist.sh
 
-generate: ## Write the generated files anew: OpenAPI documents, CLI reference
-	UPDATE=1 cargo test -p server --lib -p ferry --bins -p model -p config generated
+generate: ## Write the generated files anew: OpenAPI documents, CLI reference, schemas
+	UPDATE=1 cargo test -p server --lib -p ferry --bins -p model generated
+	UPDATE=1 cargo test -p config generated
 
 clean: ## Remove what was built
 	cargo clean

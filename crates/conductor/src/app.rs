@@ -80,7 +80,7 @@ pub fn assemble<'a>(bodies: impl IntoIterator<Item = &'a Value>) -> Result<(AppC
             }
         }
     }
-    let config = serde_json::from_value(Value::Object(document))
+    let config = AppConfig::from_json(&Value::Object(document))
         .map_err(|e| StoreError::Conflict(format!("the sections do not make a config: {e}")))?;
     Ok((config, local_sources))
 }

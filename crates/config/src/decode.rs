@@ -15,6 +15,20 @@ use crate::kinds::{COMPONENT_TYPES, ComponentCommon, TYPE, component_table};
 use crate::source::Spot;
 use crate::table::{Field, Get, Shape, Table};
 
+/// Keys that nobody calls a variable, a label or a value by.
+const NEVER_VARIABLES: &[&str] = &[
+    "auto_approve_on_policies_passing",
+    "build_timeout",
+    "default_enabled",
+    "deploy_timeout",
+    "drift_schedule",
+    "enable_kube_config",
+    "max_auto_retries",
+    "operation_roles",
+    "skip_noops",
+    "toggleable",
+];
+
 /// A decoded value, and the place of its parts. What is there and can't be used is `null`, so that nobody calls it missing.
 pub(crate) type Decoded = (Value, Spot);
 
@@ -71,6 +85,7 @@ impl<'a, 'f> Decoder<'a, 'f> {
                 continue;
             }
             let (decoded, at) = self.field(field, key.get_ref(), value);
+            self.swallowed(field, value, table);
             if let Some(instead) = field.deprecated {
                 self.say(
                     warning(Code::DeprecatedKey, format!("`{}` should not be used any more", field.key)).hint(instead),
@@ -83,7 +98,7 @@ impl<'a, 'f> Decoder<'a, 'f> {
         // Of a component whose type is unknown, any type may be meant.
         let meant = |key: &str| is_common(table) && COMPONENT_TYPES.iter().any(|kind| component_key(kind, key));
         for (key, value) in unknown {
-            if !meant(key.get_ref()) {
+            if !meant(key.get_ref()) && !self.findings.is_full() {
                 self.unknown(key, value, table, header);
             }
         }
@@ -122,6 +137,21 @@ impl<'a, 'f> Decoder<'a, 'f> {
             warning(Code::UnknownKey, format!("`{name}` is not a key of {here}; it has no effect")).maybe_hint(hint),
             key.span(),
         );
+    }
+
+    /// Keys of the table around that stand below the header of one with free keys, and are part of it.
+    fn swallowed(&mut self, field: &Field, value: &Spanned<DeValue>, table: &'static Table) {
+        let free = matches!(field.shape, Shape::Map(_) | Shape::Vars | Shape::HelmValues);
+        let Some(entries) = value.get_ref().as_table().filter(|_| free) else { return };
+        for (key, _) in entries.iter().filter(|(key, _)| NEVER_VARIABLES.contains(&key.get_ref().as_ref())) {
+            if table.field(key.get_ref()).is_some() {
+                let said = warning(
+                    Code::MisplacedKey,
+                    format!("`{}` is part of `[{}]`; it has no other effect", key.get_ref(), field.key),
+                );
+                self.say(said.hint(format!("this key belongs above `[{}]`", field.key)), key.span());
+            }
+        }
     }
 
     fn field(&mut self, field: &'static Field, key: &str, value: &Spanned<DeValue>) -> Decoded {
@@ -263,13 +293,16 @@ impl<'a, 'f> Decoder<'a, 'f> {
     fn flat_value(&mut self, name: &str, value: &Spanned<DeValue>, flat: &mut (Map<String, Value>, Spot)) {
         match value.get_ref() {
             DeValue::Table(inner) => self.flatten(name, inner, flat),
-            DeValue::Array(items) => {
+            DeValue::Array(items) if !items.is_empty() => {
                 for (index, item) in items.iter().enumerate() {
                     self.flat_value(&format!("{name}[{index}]"), item, flat);
                 }
             }
-            _ => {
-                let (decoded, at) = self.plain(value);
+            scalar => {
+                let (mut decoded, at) = self.plain(value);
+                if scalar.is_array() {
+                    decoded = "{}".into();
+                }
                 flat.0.insert(name.to_owned(), decoded);
                 flat.1.parts.push((Cow::Owned(name.to_owned()), at));
             }
@@ -309,7 +342,7 @@ pub(crate) fn is_common(table: &'static Table) -> bool {
 }
 
 /// The name of today for one of yesterday.
-fn canonical<'t>(shape: &Shape, text: &'t str) -> &'t str {
+pub(crate) fn canonical<'t>(shape: &Shape, text: &'t str) -> &'t str {
     let Shape::Renamed(_, old) = shape else { return text };
     old.iter().find(|(old, _)| *old == text).map_or(text, |(_, new)| *new)
 }

@@ -123,8 +123,13 @@ impl<'a> Findings<'a> {
         Err(error(Code::FileTooLarge, format!("the config as a whole has more than {MAX_CONFIG_BYTES} bytes")))
     }
 
+    /// Nothing more is taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() > MAX_DIAGNOSTICS
+    }
+
     pub(crate) fn say(&mut self, said: Said, file: &str, span: Range<usize>) {
-        if self.found.len() > MAX_DIAGNOSTICS {
+        if self.is_full() {
             return;
         }
         let Said { mut severity, code, message, hint } = said;
@@ -139,7 +144,7 @@ impl<'a> Findings<'a> {
 
     /// In the order of files and lines.
     pub(crate) fn done(mut self) -> Vec<Diagnostic> {
-        let more = self.found.len() > MAX_DIAGNOSTICS;
+        let more = self.is_full();
         self.found.sort_by(|a, b| a.order().cmp(&b.order()));
         self.found.dedup();
         if more {

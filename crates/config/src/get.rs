@@ -13,25 +13,32 @@ enum Address<'a> {
     Literal,
     /// A path in the app.
     Path(&'a str),
+    /// A path in the app, or else the value itself.
+    Maybe(&'a str),
     /// An address of the network.
     Remote,
 }
 
 fn address(value: &str, get: Get) -> Address<'_> {
-    let word = !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || c == '{' || c == '}');
-    if get == Get::No || !word || value.starts_with("./nuon") {
+    if get == Get::No || value.starts_with("./nuon") || value.contains(['\n', '{', '}']) {
         return Address::Literal;
     }
+    let word = !value.contains(char::is_whitespace);
     let local = ["file://", "file::"].iter().find_map(|scheme| value.strip_prefix(scheme));
+    let remote = ["http://", "https://", "git::", "git@"].iter().any(|scheme| value.starts_with(scheme));
     let github = || value.starts_with("github.com/") && value.matches('/').count() > 2;
     match local {
-        Some(path) => Address::Path(path),
-        None if value.starts_with("./") || value.starts_with("../") => Address::Path(value),
-        None if get == Get::Local => Address::Literal,
-        None if ["http://", "https://", "git::"].iter().any(|scheme| value.starts_with(scheme)) || github() => {
-            Address::Remote
+        Some(path) if word => Address::Path(path),
+        // Names of files may have blanks; so do commands.
+        None if value.starts_with("./") || value.starts_with("../") => {
+            if word {
+                Address::Path(value)
+            } else {
+                Address::Maybe(value)
+            }
         }
-        None => Address::Literal,
+        None if word && get == Get::Anywhere && (remote || github()) => Address::Remote,
+        _ => Address::Literal,
     }
 }
 
@@ -77,6 +84,8 @@ pub(crate) fn resolve(
             return found.ok_or_else(missing)?.map(Some);
         }
         (Address::Path(path), _) => path,
+        (Address::Maybe(path), false) => return Ok(local(findings, file, path).ok()),
+        (Address::Maybe(path), true) => path,
         (Address::Literal, true) => value,
         (Address::Literal, false) => return Ok(None),
     };

@@ -45,6 +45,9 @@ pub struct Reason {
     pub place: Option<Place>,
 }
 
+/// Circles that are told of; each is looked for anew.
+const MAX_CIRCLES: usize = 20;
+
 type Edges = BTreeMap<String, BTreeMap<String, Vec<Reason>>>;
 
 impl Graph {
@@ -174,23 +177,35 @@ fn edges(config: &AppConfig, templates: &[Template]) -> Edges {
 
 /// The level of each component; where there is a circle, those that are on it or wait for it.
 fn levels(edges: &Edges) -> Result<BTreeMap<String, usize>, BTreeSet<String>> {
-    let mut levels: BTreeMap<String, usize> = BTreeMap::new();
-    loop {
-        let ready: Vec<(String, usize)> = edges
-            .iter()
-            .filter(|(name, _)| !levels.contains_key(*name))
-            .filter_map(|(name, on)| {
-                let below: Option<Vec<usize>> = on.keys().map(|on| levels.get(on).copied()).collect();
-                Some((name.clone(), below?.into_iter().max().map_or(0, |level| level + 1)))
-            })
-            .collect();
+    let mut left: BTreeMap<&str, usize> = edges.iter().map(|(name, on)| (name.as_str(), on.len())).collect();
+    let mut waiting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, on) in edges {
+        for on in on.keys() {
+            waiting.entry(on).or_default().push(name);
+        }
+    }
+    let mut levels = BTreeMap::new();
+    let mut ready: Vec<&str> = left.iter().filter(|(_, on)| **on == 0).map(|(name, _)| *name).collect();
+    for level in 0.. {
         if ready.is_empty() {
             break;
         }
-        levels.extend(ready);
+        let mut next = Vec::new();
+        for name in ready {
+            levels.insert(name.to_owned(), level);
+            left.remove(name);
+            for waiting in waiting.get(name).into_iter().flatten() {
+                if let Some(on) = left.get_mut(waiting) {
+                    *on -= 1;
+                    if *on == 0 {
+                        next.push(*waiting);
+                    }
+                }
+            }
+        }
+        ready = next;
     }
-    let left: BTreeSet<String> = edges.keys().filter(|name| !levels.contains_key(*name)).cloned().collect();
-    if left.is_empty() { Ok(levels) } else { Err(left) }
+    if left.is_empty() { Ok(levels) } else { Err(left.into_keys().map(str::to_owned).collect()) }
 }
 
 /// A circle among components that can't be ordered: each of them waits for another one of them.
@@ -213,7 +228,9 @@ fn circle(edges: &Edges, left: &BTreeSet<String>) -> Vec<String> {
 pub(crate) fn cycle(config: &AppConfig, templates: &[Template]) -> Vec<Problem> {
     let mut edges = edges(config, templates);
     let mut problems = Vec::new();
-    while let Err(left) = levels(&edges) {
+    while let Err(left) = levels(&edges)
+        && problems.len() < MAX_CIRCLES
+    {
         let circle = circle(&edges, &left);
         let (Some(first), Some(second)) = (circle.first(), circle.get(1).or_else(|| circle.first())) else { break };
         let Some(reason) = edges.get(first).and_then(|on| on.get(second)?.first()).cloned() else { break };

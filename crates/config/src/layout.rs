@@ -12,6 +12,7 @@ use crate::kinds::*;
 use crate::source::Spot;
 use crate::table::Table;
 use crate::tree::{MAX_TOML_BYTES, MAX_TOML_FILES};
+use crate::walk::fields;
 use crate::{Code, Tree, get};
 
 /// A file at the root of the app.
@@ -101,7 +102,7 @@ const DIRECTORIES: &[Directory] = &[
 const NOT_OURS: &[&str] = &["lint.toml"];
 
 /// Lists whose order means something.
-const ORDERED: &[&str] = &["inputs", "input_groups", "triggers"];
+pub(crate) const ORDERED: &[&str] = &["inputs", "input_groups", "triggers"];
 
 /// Files that include each other.
 const MAX_INCLUDES: usize = 16;
@@ -198,6 +199,7 @@ impl<'a, 'f> Layout<'a, 'f> {
         let kind = key.strip_suffix("_role").or_else(|| key.strip_suffix("_roles"));
         let entries: Vec<Decoded> = match value {
             Value::Array(items) => items.into_iter().zip(spot.parts).map(|(item, (_, spot))| (item, spot)).collect(),
+            Value::Null => return,
             single => vec![(single, spot)],
         };
         for (mut value, spot) in entries {
@@ -210,13 +212,6 @@ impl<'a, 'f> Layout<'a, 'f> {
 
     fn element(&mut self, directory: &'static Directory, path: &str) {
         let Some((value, spot)) = self.decode(path, directory.table) else { return };
-        if value.as_object().is_some_and(Map::is_empty) {
-            let said = warning(
-                Code::StrayFile,
-                format!("`{path}` has no key that belongs into `{}`, and is not read", directory.path),
-            );
-            return self.findings.say(said, path, 0..0);
-        }
         self.push(directory.list, value, spot);
     }
 
@@ -340,6 +335,15 @@ impl<'a, 'f> Layout<'a, 'f> {
         if toml.get_ref().is_empty() {
             return None;
         }
+        if path.contains('/') && !belongs(toml.get_ref(), table) {
+            let said = warning(Code::StrayFile, format!("`{path}` has no key that belongs here, and is not read"));
+            self.findings.say(
+                said.hint("move it to where no part of the app is looked for, such as `src`"),
+                path,
+                0..0,
+            );
+            return None;
+        }
         let mut decoder = Decoder::new(self.findings, path);
         Some(match table {
             Some(table) => decoder.table(toml.get_ref(), 0..0, table, ""),
@@ -353,7 +357,18 @@ fn directory_of(path: &str) -> Option<&'static Directory> {
     DIRECTORIES.iter().find(|directory| directory.path == first)
 }
 
-fn name_of(value: &Value) -> &str {
+/// Whether a file is meant to be a table: it has one of its keys, with the right kind of value.
+fn belongs(toml: &DeTable, table: Option<&'static Table>) -> bool {
+    let kinds = COMPONENT_TYPES.iter().filter_map(|kind| component_table(kind));
+    let tables: Vec<&'static Table> = table.map_or_else(|| kinds.collect(), |table| vec![table]);
+    toml.iter().any(|(key, value)| {
+        let known =
+            tables.iter().flat_map(|table| fields(table)).filter(|field| field.key.eq_ignore_ascii_case(key.get_ref()));
+        known.into_iter().any(|field| field.shape.is_table() == value.get_ref().is_table())
+    })
+}
+
+pub(crate) fn name_of(value: &Value) -> &str {
     value.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 

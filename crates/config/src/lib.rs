@@ -11,7 +11,7 @@ mod diff;
 mod draw;
 mod get;
 mod graph;
-mod input;
+mod json;
 mod kinds;
 mod layout;
 mod local;
@@ -22,13 +22,12 @@ mod table;
 mod tree;
 mod walk;
 
-pub use check::check;
+pub use check::{check, is_template};
 pub use codes::Code;
 pub use diagnostic::{Diagnostic, Place, Problem, Severity};
 pub use diff::{Change, ChangeKind, FieldChange, MASK, diff};
 pub use draw::draw;
 pub use graph::{Dependency, Graph, GraphNode, Reason};
-pub use input::check_input;
 pub use kinds::*;
 pub use local::{LocalSource, local_sources};
 pub use schema::{SCHEMAS, schema};
@@ -38,7 +37,6 @@ pub use tree::{MAX_CONFIG_BYTES, MAX_FILE_BYTES, MAX_TOML_BYTES, MAX_TOML_FILES,
 
 use diagnostic::{Findings, Said};
 use layout::Layout;
-use serde_json::Value;
 
 /// How strictly to read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,7 +61,7 @@ pub fn load(tree: &Tree, options: Options) -> Loaded {
     let mut findings = Findings::new(tree, options);
     let (value, root, broken) = Layout::new(&mut findings).read();
     let sources = Sources { root };
-    let config = serde_json::from_value(typed(&value)).unwrap_or_else(|wrong| {
+    let config = AppConfig::from_json(&value).unwrap_or_else(|wrong| {
         findings.say(diagnostic::error(Code::WrongType, wrong.to_string()), "metadata.toml", 0..0);
         AppConfig::default()
     });
@@ -88,38 +86,4 @@ pub fn wanted(tree: &Tree) -> Vec<String> {
     let mut findings = Findings::new(tree, Options::default());
     Layout::new(&mut findings).read();
     findings.wanted.into_iter().collect()
-}
-
-impl AppConfig {
-    /// The form that is stored, equal for configs that say the same.
-    pub fn canonical_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("a config is made of texts, numbers and tables with text keys")
-    }
-
-    pub fn digest(&self) -> model::Digest {
-        model::Digest::of(&self.canonical_json())
-    }
-}
-
-/// The form that the types read: nothing where a value can't be used, and a type for every component.
-fn typed(value: &Value) -> Value {
-    let mut typed = without_nulls(value);
-    for component in typed.get_mut("components").and_then(Value::as_array_mut).into_iter().flatten() {
-        if component.get("type").is_none() {
-            component["type"] = ComponentKind::Unknown.name().into();
-        }
-    }
-    typed
-}
-
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => object
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(key, value)| (key.clone(), without_nulls(value)))
-            .collect(),
-        Value::Array(items) => items.iter().map(without_nulls).collect(),
-        scalar => scalar.clone(),
-    }
 }

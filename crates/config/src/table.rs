@@ -183,6 +183,16 @@ pub(crate) enum Shape {
     Component,
 }
 
+impl Shape {
+    /// Whether it is written as one table.
+    pub(crate) fn is_table(&self) -> bool {
+        matches!(
+            self,
+            Shape::Table(_) | Shape::Map(_) | Shape::Vars | Shape::HelmValues | Shape::InputValues | Shape::Component
+        )
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cloud {
     Aws,

@@ -1,9 +1,9 @@
 //! Roles, which of them does what, and policies.
 
 use super::{Checker, without_blanks};
-use crate::Code;
-use crate::diagnostic::{did_you_mean, error, warning};
+use crate::diagnostic::{Said, did_you_mean, error, warning};
 use crate::kinds::*;
+use crate::{Code, Severity};
 
 const STANDARD: [&str; 3] = ["provision", "maintenance", "deprovision"];
 
@@ -38,11 +38,7 @@ pub(super) fn check(checker: &mut Checker) {
 }
 
 fn roles(checker: &mut Checker, roles: &[Role], list: &str) {
-    checker.once(
-        Code::DuplicateName,
-        "the role",
-        roles.iter().enumerate().map(|(i, role)| (role.name.as_str(), format!("/{list}/{i}/name"))),
-    );
+    checker.unique("the role", &format!("/{list}"), roles.iter().map(|role| role.name.as_str()));
     let config = checker.config;
     for (i, role) in roles.iter().enumerate() {
         if role.policies.is_empty() && role.named_policies.is_empty() {
@@ -58,6 +54,13 @@ fn roles(checker: &mut Checker, roles: &[Role], list: &str) {
                 format!("/{list}/{i}/cloud_platform"),
             );
         }
+        for (j, policy) in role.policies.iter().enumerate().filter(|(_, policy)| allows_nothing(policy)) {
+            let name = policy.name.as_deref().unwrap_or_default();
+            checker.say(
+                warning(Code::NoEffect, format!("the policy `{name}` allows nothing")),
+                format!("/{list}/{i}/policies/{j}"),
+            );
+        }
         for (j, policy) in role.named_policies.iter().enumerate() {
             let names = config.named_policies.iter().map(|policy| policy.name.as_str());
             checker.known(
@@ -71,18 +74,34 @@ fn roles(checker: &mut Checker, roles: &[Role], list: &str) {
     }
 }
 
+fn allows_nothing(policy: &RolePolicy) -> bool {
+    let texts = [&policy.managed_policy_name, &policy.contents, &policy.gcp_predefined_role];
+    let lists = [&policy.gcp_permissions, &policy.azure_built_in_roles, &policy.azure_actions];
+    texts.iter().all(|text| text.as_deref().unwrap_or_default().is_empty()) && lists.iter().all(|list| list.is_empty())
+}
+
 /// A role that an operation names must be there: otherwise another one would be used, maybe a stronger one.
-pub(super) fn role(checker: &mut Checker, name: &str, path: String) {
+fn role(checker: &mut Checker, name: &str, path: String) {
+    if let Some(said) = no_role(checker, name) {
+        checker.say(said, path);
+    }
+}
+
+/// The role of an action or a step. Real apps name roles that are written otherwise where they are defined; they stop when they run.
+pub(super) fn own_role(checker: &mut Checker, name: Option<&str>, path: String) {
+    if let Some(said) = no_role(checker, name.unwrap_or_default()) {
+        checker.say(Said { severity: Severity::Warning, ..said }, path);
+    }
+}
+
+fn no_role(checker: &Checker, name: &str) -> Option<Said> {
     let config = checker.config;
     let names = || config.roles.iter().chain(&config.break_glass).map(|role| role.name.as_str());
     if name.is_empty() || names().any(|known| without_blanks(known) == without_blanks(name)) {
-        return;
+        return None;
     }
-    let hint = did_you_mean(name, names());
-    checker.say(
-        error(Code::UnknownRole, format!("there is no role `{name}` in permissions or break_glass")).maybe_hint(hint),
-        path,
-    );
+    let said = error(Code::UnknownRole, format!("there is no role `{name}` in permissions or break_glass"));
+    Some(said.maybe_hint(did_you_mean(name, names())))
 }
 
 pub(super) fn entity_roles(checker: &mut Checker, roles: &[OperationRole], operations: &[&str], path: &str) {
@@ -162,6 +181,10 @@ fn policies(checker: &mut Checker) {
                 error(Code::BadValue, format!("policies of type `{}` are not written for `{engine}`", policy.r#type));
             checker.say(said.hint(format!("write `engine = \"{wanted}\"`")), format!("{path}/engine"));
         }
+        if !cluster && !policy.contents.is_empty() && !policy.contents.lines().any(is_own_package) {
+            let said = warning(Code::NoEffect, "only rules of `package nuon` are looked at");
+            checker.say(said.hint("write `package nuon` at the top"), format!("{path}/contents"));
+        }
         let all = policy.components.iter().any(|name| name == "*");
         if all && policy.components.len() > 1 {
             checker.say(
@@ -181,4 +204,8 @@ fn policies(checker: &mut Checker) {
             checker.component(name, format!("{path}/components/{j}"));
         }
     }
+}
+
+fn is_own_package(line: &str) -> bool {
+    line.strip_prefix("package").is_some_and(|name| name.split('#').next().unwrap_or_default().trim() == "nuon")
 }

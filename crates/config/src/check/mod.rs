@@ -8,11 +8,14 @@ mod values;
 mod variables;
 mod work;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use crate::diagnostic::{Said, did_you_mean, error};
 use crate::{AppConfig, Code, Problem, graph, local};
 
+pub use templates::is_template;
 pub(crate) use templates::{Template, templates};
 
 /// Checks a config.
@@ -24,7 +27,7 @@ pub fn check(config: &AppConfig) -> Vec<Problem> {
 /// Checks a config together with its untyped form, which may hold what the types can't.
 pub(crate) fn check_value(config: &AppConfig, value: &Value) -> Vec<Problem> {
     let templates = templates(value);
-    let mut checker = Checker { config, problems: shape::check(value) };
+    let mut checker = Checker { config, names: Names::of(config), problems: shape::check(value) };
     parts::check(&mut checker);
     access::check(&mut checker);
     work::check(&mut checker);
@@ -34,14 +37,42 @@ pub(crate) fn check_value(config: &AppConfig, value: &Value) -> Vec<Problem> {
     checker.problems
 }
 
+/// More than anyone reads; the work to find more is spared.
+const MAX_PROBLEMS: usize = 1001;
+
 pub(crate) struct Checker<'a> {
     config: &'a AppConfig,
+    names: Names<'a>,
     problems: Vec<Problem>,
 }
 
+/// Names that are looked up often.
+struct Names<'a> {
+    components: BTreeSet<&'a str>,
+    inputs: BTreeSet<&'a str>,
+    /// With their index.
+    actions: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Names<'a> {
+    fn of(config: &'a AppConfig) -> Names<'a> {
+        Names {
+            components: config.components.iter().map(|component| component.common.name.as_str()).collect(),
+            inputs: config.inputs.iter().map(|input| input.name.as_str()).collect(),
+            actions: config.actions.iter().enumerate().map(|(index, action)| (action.name.as_str(), index)).collect(),
+        }
+    }
+}
+
 impl Checker<'_> {
+    fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
+    }
+
     fn say(&mut self, said: Said, path: impl Into<String>) {
-        self.problems.push(said.at(path));
+        if !self.is_full() {
+            self.problems.push(said.at(path));
+        }
     }
 
     fn say_also(&mut self, said: Said, path: impl Into<String>, other: impl Into<String>) {
@@ -58,7 +89,7 @@ impl Checker<'_> {
         path: impl Into<String>,
     ) {
         let names: Vec<&str> = names.collect();
-        if name.is_empty() || names.contains(&name) {
+        if name.is_empty() || names.contains(&name) || self.is_full() {
             return;
         }
         let hint = did_you_mean(name, names.iter().copied()).or_else(|| listed(&names));
@@ -66,18 +97,27 @@ impl Checker<'_> {
     }
 
     fn component(&mut self, name: &str, path: impl Into<String>) {
-        let names: Vec<&str> = self.config.components.iter().map(|component| component.common.name.as_str()).collect();
-        self.known(Code::UnknownComponent, "component", name, names.into_iter(), path);
+        if !self.names.components.contains(name) {
+            let names: Vec<&str> = self.names.components.iter().copied().collect();
+            self.known(Code::UnknownComponent, "component", name, names.into_iter(), path);
+        }
     }
 
     fn action(&mut self, name: &str, path: impl Into<String>) {
-        let names: Vec<&str> = self.config.actions.iter().map(|action| action.name.as_str()).collect();
-        self.known(Code::UnknownAction, "action", name, names.into_iter(), path);
+        if !self.names.actions.contains_key(name) {
+            let names: Vec<&str> = self.names.actions.keys().copied().collect();
+            self.known(Code::UnknownAction, "action", name, names.into_iter(), path);
+        }
+    }
+
+    /// The things of a list have different names.
+    fn unique<'n>(&mut self, what: &str, list: &str, names: impl Iterator<Item = &'n str>) {
+        self.once(Code::DuplicateName, what, names.enumerate().map(|(i, name)| (name, format!("{list}/{i}/name"))));
     }
 
     /// Each of these is there once; the paths are those of the lists' elements.
     fn once<'n>(&mut self, code: Code, what: &str, named: impl Iterator<Item = (&'n str, String)>) {
-        let mut seen: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
         for (name, path) in named.filter(|(name, _)| !name.is_empty()) {
             let key = without_blanks(name);
             match seen.get(&key) {

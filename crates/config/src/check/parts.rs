@@ -28,20 +28,8 @@ pub(super) fn cloud(config: &AppConfig) -> Option<&str> {
 
 fn inputs(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the group",
-        config
-            .input_groups
-            .iter()
-            .enumerate()
-            .map(|(i, group)| (group.name.as_str(), format!("/input_groups/{i}/name"))),
-    );
-    checker.once(
-        Code::DuplicateName,
-        "the input",
-        config.inputs.iter().enumerate().map(|(i, input)| (input.name.as_str(), format!("/inputs/{i}/name"))),
-    );
+    checker.unique("the group", "/input_groups", config.input_groups.iter().map(|group| group.name.as_str()));
+    checker.unique("the input", "/inputs", config.inputs.iter().map(|input| input.name.as_str()));
     for (i, group) in config.input_groups.iter().enumerate().filter(|(_, group)| group.name == RESERVED_GROUP) {
         checker.say(
             error(Code::BadName, format!("the name `{}` is kept for the platform", group.name)),
@@ -63,37 +51,37 @@ fn inputs(checker: &mut Checker) {
             config.input_groups.iter().map(|group| group.name.as_str()),
             path("group"),
         );
-        let default = input.default.as_deref().unwrap_or_default();
-        let wrong = match input.r#type.as_deref() {
-            _ if default.is_empty() => None,
-            Some("json") => serde_json::from_str::<serde::de::IgnoredAny>(default)
-                .err()
-                .map(|wrong| error(Code::BadJson, format!("the default of `{}` must be JSON: {wrong}", input.name))),
-            Some("number") if default.trim().parse::<f64>().is_err() => {
-                Some(warning(Code::BadValue, format!("the default of `{}` is not a number", input.name)))
-            }
-            Some("bool") if !["true", "false"].contains(&default) => {
-                Some(warning(Code::BadValue, format!("the default of `{}` is neither `true` nor `false`", input.name)))
-            }
-            _ => None,
-        };
-        if let Some(said) = wrong {
-            checker.say(said, path("default"));
+        if let Err(wrong) = input.accepts(input.default.as_deref().unwrap_or_default()) {
+            let said = format!("the default of `{}` {wrong}", input.name);
+            let json = input.r#type.as_deref() == Some("json");
+            checker.say(if json { error(Code::BadJson, said) } else { warning(Code::BadValue, said) }, path("default"));
+        }
+    }
+}
+
+impl Input {
+    /// Whether a value is of the input's type; the error completes "the value …". Nothing is a value of every type.
+    pub fn accepts(&self, value: &str) -> Result<(), String> {
+        match self.r#type.as_deref() {
+            _ if value.is_empty() => Ok(()),
+            Some("json") => match serde_json::from_str::<serde::de::IgnoredAny>(value) {
+                Ok(_) => Ok(()),
+                Err(wrong) => Err(format!("is not JSON: {wrong}")),
+            },
+            Some("number") if value.trim().parse::<f64>().is_err() => Err("is not a number".into()),
+            Some("bool") if !["true", "false"].contains(&value) => Err("is neither `true` nor `false`".into()),
+            _ => Ok(()),
         }
     }
 }
 
 fn secrets(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the secret",
-        config.secrets.iter().enumerate().map(|(i, secret)| (secret.name.as_str(), format!("/secrets/{i}/name"))),
-    );
+    checker.unique("the secret", "/secrets", config.secrets.iter().map(|secret| secret.name.as_str()));
     let mut written: BTreeMap<(String, String, String), String> = BTreeMap::new();
     for (i, secret) in config.secrets.iter().enumerate() {
         let path = format!("/secrets/{i}");
-        let default = secret.default.is_some();
+        let default = secret.default.as_deref().is_some_and(|default| !default.is_empty());
         let exclusive = [
             (secret.auto_generate && secret.required, "auto_generate", "required"),
             (default && secret.required, "default", "required"),
@@ -230,11 +218,7 @@ fn stack(checker: &mut Checker) {
 }
 
 fn nested(checker: &mut Checker, stacks: &[NestedStack], path: &str, aws: bool) {
-    checker.once(
-        Code::DuplicateName,
-        "the stack",
-        stacks.iter().enumerate().map(|(i, stack)| (stack.name.as_str(), format!("{path}/{i}/name"))),
-    );
+    checker.unique("the stack", path, stacks.iter().map(|stack| stack.name.as_str()));
     let indexes: Vec<(String, String)> = stacks
         .iter()
         .enumerate()
@@ -253,7 +237,7 @@ fn address(checker: &mut Checker, url: &str, s3: bool, path: &str) {
         _ if url.contains("{{") => true,
         None => false,
         Some(host) => {
-            !s3 || host.ends_with(".amazonaws.com")
+            !s3 || (host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
                 && host.split('.').any(|part| part == "s3" || part.starts_with("s3-"))
         }
     };
@@ -266,22 +250,19 @@ fn address(checker: &mut Checker, url: &str, s3: bool, path: &str) {
 
 fn installs(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the install",
-        config.installs.iter().enumerate().map(|(i, install)| (install.name.as_str(), format!("/installs/{i}/name"))),
-    );
+    checker.unique("the install", "/installs", config.installs.iter().map(|install| install.name.as_str()));
     for (i, install) in config.installs.iter().enumerate() {
         let path = format!("/installs/{i}");
-        for name in install.inputs.keys() {
-            let names = config.inputs.iter().map(|input| input.name.as_str());
-            checker.known(
-                Code::UnknownInput,
-                "input",
-                name,
-                names,
-                format!("{path}/inputs/{}", crate::source::escape(name)),
-            );
+        for (name, value) in &install.inputs {
+            let at = format!("{path}/inputs/{}", crate::source::escape(name));
+            match config.inputs.iter().find(|input| input.name == *name).map(|input| input.accepts(value)) {
+                Some(Ok(())) => {}
+                Some(Err(wrong)) => checker.say(warning(Code::BadValue, format!("the value of `{name}` {wrong}")), at),
+                None => {
+                    let names = config.inputs.iter().map(|input| input.name.as_str());
+                    checker.known(Code::UnknownInput, "input", name, names, at);
+                }
+            }
         }
         let missing = |input: &&Input| {
             input.required
@@ -352,11 +333,7 @@ fn installs(checker: &mut Checker) {
 
 fn branches(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the branch",
-        config.branches.iter().enumerate().map(|(i, branch)| (branch.name.as_str(), format!("/branches/{i}/name"))),
-    );
+    checker.unique("the branch", "/branches", config.branches.iter().map(|branch| branch.name.as_str()));
     for (i, branch) in config.branches.iter().enumerate() {
         for (j, name) in branch.post_deploy_runbooks.iter().enumerate() {
             let names = config.runbooks.iter().map(|runbook| runbook.name.as_str());

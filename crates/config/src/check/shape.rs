@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::diagnostic::error;
-use crate::kinds::ComponentCommon;
+use crate::kinds::AppConfig;
 use crate::table::{Field, OneOf, Shape, Table, is_set};
 use crate::walk::{Path, Seen, fields, walk};
 use crate::{Code, Problem};
@@ -63,15 +63,15 @@ fn hint(table: &'static Table, field: &Field, object: &Map<String, Value>) -> St
             && matches!(other.shape, Shape::Map(_) | Shape::Vars | Shape::HelmValues | Shape::InputValues)
     });
     let known = |values: &[&str]| values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+    let doc = format!("`{}`: {}", field.key, field.doc.trim());
     match (swallowed, &field.shape) {
         (Some(other), _) => format!("`{}` stands below `[{}]` and is part of it; move it above", field.key, other.key),
-        (None, Shape::Choice(values) | Shape::Renamed(values, _)) => {
-            format!("{} One of {}", field.doc.trim(), known(values))
+        (None, Shape::Choice(values) | Shape::Renamed(values, _)) => format!("{doc} One of {}", known(values)),
+        (None, Shape::Tables(_)) => format!("{doc} Write `[[{}]]`", field.key),
+        (None, Shape::Table(_)) if table.name == AppConfig::TABLE.name => {
+            "`ferry apps init` writes one with comments".into()
         }
-        (None, Shape::Tables(_)) if table.name != ComponentCommon::TABLE.name => {
-            format!("{} Write `[[{}]]`", field.doc.trim(), field.key)
-        }
-        _ => field.doc.trim().to_owned(),
+        _ => doc,
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use template::{Reference, Segment, TemplateError};
 
 use super::Checker;
-use super::variables::{NUON, Node, Step, step};
+use super::variables::{NUON, Node, Step, Sure, step};
 use crate::diagnostic::{Said, did_you_mean, error, warning};
 use crate::table::Rendered;
 use crate::walk::{Seen, walk};
@@ -24,6 +24,15 @@ pub(crate) struct Template {
     dotless: Option<Place>,
 }
 
+/// Whether a text is rendered: it speaks of `.nuon` between braces. Other braces are those of other tools, and stay as they are.
+pub fn is_template(text: &str) -> bool {
+    acts_on(text, ".nuon")
+}
+
+fn acts_on(text: &str, what: &str) -> bool {
+    text.split("{{").skip(1).any(|rest| rest.split("}}").next().is_some_and(|action| action.contains(what)))
+}
+
 /// The templates of a config.
 pub(crate) fn templates(config: &Value) -> Vec<Template> {
     let mut found = Vec::new();
@@ -32,8 +41,7 @@ pub(crate) fn templates(config: &Value) -> Vec<Template> {
         if field.rendered == Rendered::No {
             return;
         }
-        let is_template =
-            text.contains(".nuon") || text.contains(".runbook_inputs") && path.pointer().starts_with("/runbooks/");
+        let is_template = is_template(text) || acts_on(text, ".runbook_") && path.pointer().starts_with("/runbooks/");
         let dotless =
             if is_template { None } else { ["{{nuon.", "{{ nuon."].iter().find_map(|wrong| text.find(wrong)) };
         if is_template || dotless.is_some() {
@@ -49,8 +57,15 @@ pub(crate) fn templates(config: &Value) -> Vec<Template> {
     found
 }
 
+/// Names that may be missing and are compared with all others.
+const MAX_COMPARED: usize = 5000;
+
 pub(super) fn check(checker: &mut Checker, templates: &[Template]) {
+    let mut compared = 0;
     for template in templates {
+        if checker.is_full() {
+            break;
+        }
         if let Some(place) = template.dotless {
             let said = warning(Code::TemplateDot, "`{{nuon.` is not a template, and stays as it is")
                 .hint("write `{{.nuon.`, with a dot");
@@ -66,7 +81,7 @@ pub(super) fn check(checker: &mut Checker, templates: &[Template]) {
                 // A value that is looked up and then printed is read twice; it is wrong once.
                 let mut found = BTreeMap::new();
                 for reference in references {
-                    if let Some(said) = look_up(checker, template, reference) {
+                    if let Some(said) = look_up(checker, template, reference, &mut compared) {
                         let place = Place { line: reference.line, column: reference.column };
                         found.insert((reference.line, said.message.clone()), (said, place));
                     }
@@ -86,7 +101,7 @@ fn push(checker: &mut Checker, template: &Template, mut said: Said, place: Place
     checker.problems.push(Problem { place: Some(place), ..said.at(&template.path) });
 }
 
-fn look_up(checker: &Checker, template: &Template, reference: &Reference) -> Option<Said> {
+fn look_up(checker: &Checker, template: &Template, reference: &Reference, compared: &mut usize) -> Option<Said> {
     let keys: Vec<&str> = reference
         .path
         .iter()
@@ -115,21 +130,23 @@ fn look_up(checker: &Checker, template: &Template, reference: &Reference) -> Opt
     }
     let mut node = NUON;
     for (depth, key) in rest.iter().enumerate() {
-        match step(checker.config, node, key) {
+        match step(checker, node, key) {
             Step::To(Node::Never) => {
                 let said = warning(Code::TemplatePath, "`.nuon.install.secrets` does not exist");
                 return Some(said.hint("what is known of a secret is `.nuon.secrets.NAME`; its value never is"));
             }
             Step::To(next) => node = next,
+            Step::Unknown { .. } if reference.optional && (template.page || *compared > MAX_COMPARED) => return None,
             Step::Unknown { code, what, known, sure } => {
+                *compared += usize::from(reference.optional);
                 let near = wrong_level(checker, &rest[..=depth])
                     .or_else(|| did_you_mean(key, known.iter().map(String::as_str)));
-                if reference.optional && (near.is_none() || template.page) {
+                if reference.optional && near.is_none() {
                     return None;
                 }
                 let place = [&["nuon"], &rest[..depth]].concat().join(".");
                 let message = format!("there is no {what} `{key}` (in `.{place}`)");
-                let certain = !reference.optional && (sure || near.is_some());
+                let certain = !reference.optional && (sure == Sure::Yes || sure == Sure::IfNear && near.is_some());
                 let said = if certain { error(code, message) } else { warning(code, message) };
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 return Some(said.maybe_hint(near.or_else(|| super::listed(&known))));
@@ -141,12 +158,9 @@ fn look_up(checker: &Checker, template: &Template, reference: &Reference) -> Opt
 
 /// Paths that lack a level.
 fn wrong_level(checker: &Checker, keys: &[&str]) -> Option<String> {
-    let config = checker.config;
     match keys {
-        ["inputs", name] if config.inputs.iter().any(|input| input.name == *name) => {
-            Some(format!("write `.nuon.inputs.inputs.{name}`"))
-        }
-        ["actions", name] if config.actions.iter().any(|action| action.name == *name) => {
+        ["inputs", name] if checker.names.inputs.contains(name) => Some(format!("write `.nuon.inputs.inputs.{name}`")),
+        ["actions", name] if checker.names.actions.contains_key(name) => {
             Some(format!("write `.nuon.actions.workflows.{name}`"))
         }
         ["components", name, "image"] => Some(format!("write `.nuon.components.{name}.outputs.image`")),

@@ -1,5 +1,6 @@
 //! What templates can read: the tree below `.nuon`, with the names that the app declares.
 
+use super::Checker;
 use super::parts::cloud;
 use crate::Code;
 use crate::kinds::*;
@@ -36,8 +37,18 @@ pub(super) enum Step {
         code: Code,
         what: &'static str,
         known: Vec<String>,
-        sure: bool,
+        sure: Sure,
     },
+}
+
+/// How sure it is that a name that is not known is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sure {
+    Yes,
+    /// Where it looks like a misspelt one.
+    IfNear,
+    /// Others may add more.
+    No,
 }
 
 use Node::*;
@@ -182,21 +193,22 @@ const STACK_OUTPUTS: &[(&str, &[&str])] = &[
 ];
 
 /// What a key leads to.
-pub(super) fn step(config: &AppConfig, node: Node, key: &str) -> Step {
+pub(super) fn step(checker: &Checker, node: Node, key: &str) -> Step {
+    let Checker { config, names, .. } = checker;
     let named = |code, what, sure, found: Option<Node>, known: &mut dyn Iterator<Item = &str>| match found {
         Some(node) => Step::To(node),
         None => Step::Unknown { code, what, known: known.map(str::to_owned).collect(), sure },
     };
     match node {
         Open | Never => Step::To(node),
-        Leaf => named(Code::TemplatePath, "nothing below it called", false, None, &mut std::iter::empty()),
+        Leaf => named(Code::TemplatePath, "nothing below it called", Sure::IfNear, None, &mut std::iter::empty()),
         Fixed(keys) => {
             let found = keys.iter().find(|(known, _)| *known == key).map(|(_, node)| *node);
-            named(Code::TemplatePath, "key", false, found, &mut keys.iter().map(|(known, _)| *known))
+            named(Code::TemplatePath, "key", Sure::IfNear, found, &mut keys.iter().map(|(known, _)| *known))
         }
         Inputs => {
-            let found = config.inputs.iter().find(|input| input.name == key).map(|_| Leaf);
-            named(Code::UnknownInput, "input", true, found, &mut config.inputs.iter().map(|input| input.name.as_str()))
+            let found = names.inputs.contains(key).then_some(Leaf);
+            named(Code::UnknownInput, "input", Sure::Yes, found, &mut names.inputs.iter().copied())
         }
         Secrets => {
             let is = |secret: &&Secret| {
@@ -206,33 +218,30 @@ pub(super) fn step(config: &AppConfig, node: Node, key: &str) -> Step {
             named(
                 Code::UnknownSecret,
                 "secret",
-                true,
+                Sure::Yes,
                 found,
                 &mut config.secrets.iter().map(|secret| secret.name.as_str()),
             )
         }
         Components => {
-            let known = || config.components.iter().map(|component| component.common.name.as_str());
             let found =
-                if key == "populated" { Some(Leaf) } else { known().find(|name| *name == key).map(|_| COMPONENT) };
-            named(Code::UnknownComponent, "component", true, found, &mut known())
+                if key == "populated" { Some(Leaf) } else { names.components.contains(key).then_some(COMPONENT) };
+            named(Code::UnknownComponent, "component", Sure::Yes, found, &mut names.components.iter().copied())
         }
         Actions => {
-            let found = config.actions.iter().position(|action| action.name == key).map(OneAction);
-            named(
-                Code::UnknownAction,
-                "action",
-                true,
-                found,
-                &mut config.actions.iter().map(|action| action.name.as_str()),
-            )
+            let found = names.actions.get(key).copied().map(OneAction);
+            named(Code::UnknownAction, "action", Sure::Yes, found, &mut names.actions.keys().copied())
         }
         OneAction(index) => match key {
             "populated" | "status" | "id" => Step::To(Leaf),
             "outputs" => Step::To(Outputs(index)),
-            _ => {
-                named(Code::TemplatePath, "key", false, None, &mut ["populated", "status", "id", "outputs"].into_iter())
-            }
+            _ => named(
+                Code::TemplatePath,
+                "key",
+                Sure::IfNear,
+                None,
+                &mut ["populated", "status", "id", "outputs"].into_iter(),
+            ),
         },
         // Outputs have any name; those of each step lie below `steps`.
         Outputs(index) => Step::To(if key == "steps" { Steps(index) } else { Open }),
@@ -240,7 +249,13 @@ pub(super) fn step(config: &AppConfig, node: Node, key: &str) -> Step {
             let steps = || {
                 config.actions.get(index).into_iter().flat_map(|action| &action.steps).map(|step| step.name.as_str())
             };
-            named(Code::UnknownName, "step", false, steps().find(|name| *name == key).map(|_| Open), &mut steps())
+            named(
+                Code::UnknownName,
+                "step",
+                Sure::IfNear,
+                steps().find(|name| *name == key).map(|_| Open),
+                &mut steps(),
+            )
         }
         StackOutputs => stack_output(config, key),
         NestedStacks => {
@@ -249,7 +264,7 @@ pub(super) fn step(config: &AppConfig, node: Node, key: &str) -> Step {
             named(
                 Code::UnknownName,
                 "nested stack",
-                false,
+                Sure::No,
                 known().find(|name| *name == key).map(|_| Open),
                 &mut known(),
             )
@@ -274,7 +289,7 @@ fn stack_output(config: &AppConfig, key: &str) -> Step {
     let foreign = STACK_OUTPUTS.iter().any(|(_, outputs)| outputs.contains(&key));
     let near = template::nearest(key, known.iter().map(String::as_str)).is_some();
     if foreign || near {
-        Step::Unknown { code: Code::TemplatePath, what: "output of the stack", known, sure: false }
+        Step::Unknown { code: Code::TemplatePath, what: "output of the stack", known, sure: Sure::No }
     } else {
         Step::To(Open)
     }

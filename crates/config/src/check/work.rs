@@ -1,7 +1,7 @@
 //! Components, actions, runbooks and triggers.
 
 use super::Checker;
-use super::access::{COMPONENT_OPERATIONS, entity_roles, role};
+use super::access::{COMPONENT_OPERATIONS, entity_roles, own_role};
 use crate::Code;
 use crate::diagnostic::{error, warning};
 use crate::kinds::*;
@@ -20,14 +20,13 @@ pub(super) fn check(checker: &mut Checker) {
 
 fn components(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
+    if config.components.is_empty() {
+        checker.say(warning(Code::MissingFile, "there is no component: nothing is deployed"), "/components");
+    }
+    checker.unique(
         "the component",
-        config
-            .components
-            .iter()
-            .enumerate()
-            .map(|(i, component)| (component.common.name.as_str(), format!("/components/{i}/name"))),
+        "/components",
+        config.components.iter().map(|component| component.common.name.as_str()),
     );
     for (i, component) in config.components.iter().enumerate() {
         let path = format!("/components/{i}");
@@ -130,14 +129,10 @@ fn context(checker: &mut Checker, name: Option<&str>, path: &str) {
 
 fn contexts(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
+    checker.unique(
         "the context",
-        config
-            .kubernetes_contexts
-            .iter()
-            .enumerate()
-            .map(|(i, context)| (context.name.as_str(), format!("/kubernetes_contexts/{i}/name"))),
+        "/kubernetes_contexts",
+        config.kubernetes_contexts.iter().map(|context| context.name.as_str()),
     );
     for (i, context) in config.kubernetes_contexts.iter().enumerate() {
         let path = format!("/kubernetes_contexts/{i}/component");
@@ -159,17 +154,13 @@ fn contexts(checker: &mut Checker) {
 
 fn actions(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the action",
-        config.actions.iter().enumerate().map(|(i, action)| (action.name.as_str(), format!("/actions/{i}/name"))),
-    );
+    checker.unique("the action", "/actions", config.actions.iter().map(|action| action.name.as_str()));
     for (i, action) in config.actions.iter().enumerate() {
         let path = format!("/actions/{i}");
         dependencies(checker, &action.dependencies, None, &path);
         context(checker, action.kubernetes_context.as_deref(), &path);
         for (key, name) in [("role", &action.role), ("break_glass_role", &action.break_glass_role)] {
-            role(checker, name.as_deref().unwrap_or_default(), format!("{path}/{key}"));
+            own_role(checker, name.as_deref(), format!("{path}/{key}"));
         }
         for (j, trigger) in action.triggers.iter().enumerate() {
             action_trigger(checker, trigger, format!("{path}/triggers/{j}"));
@@ -183,11 +174,7 @@ fn actions(checker: &mut Checker) {
         if let (Some(first), Some(second)) = (crons.next(), crons.next()) {
             checker.say_also(error(Code::DuplicateValue, "an action has one schedule at most"), second, first);
         }
-        checker.once(
-            Code::DuplicateName,
-            "the step",
-            action.steps.iter().enumerate().map(|(j, step)| (step.name.as_str(), format!("{path}/steps/{j}/name"))),
-        );
+        checker.unique("the step", &format!("{path}/steps"), action.steps.iter().map(|step| step.name.as_str()));
         for (j, step) in action.steps.iter().enumerate() {
             if action.image.is_some() && step.inline_contents.is_none() && step.command.is_some() {
                 checker.say(
@@ -230,19 +217,11 @@ fn action_trigger(checker: &mut Checker, trigger: &ActionTrigger, path: String) 
 
 fn runbooks(checker: &mut Checker) {
     let config = checker.config;
-    checker.once(
-        Code::DuplicateName,
-        "the runbook",
-        config.runbooks.iter().enumerate().map(|(i, runbook)| (runbook.name.as_str(), format!("/runbooks/{i}/name"))),
-    );
+    checker.unique("the runbook", "/runbooks", config.runbooks.iter().map(|runbook| runbook.name.as_str()));
     for (i, runbook) in config.runbooks.iter().enumerate() {
         let path = format!("/runbooks/{i}");
         dependencies(checker, &runbook.dependencies, None, &path);
-        checker.once(
-            Code::DuplicateName,
-            "the input",
-            runbook.input.iter().enumerate().map(|(j, input)| (input.name.as_str(), format!("{path}/input/{j}/name"))),
-        );
+        checker.unique("the input", &format!("{path}/input"), runbook.input.iter().map(|input| input.name.as_str()));
         for (j, step) in runbook.steps.iter().enumerate() {
             runbook_step(checker, step, &format!("{path}/steps/{j}"));
         }
@@ -252,7 +231,7 @@ fn runbooks(checker: &mut Checker) {
 fn runbook_step(checker: &mut Checker, step: &RunbookStep, path: &str) {
     checker.component(step.component_name.as_deref().unwrap_or_default(), format!("{path}/component_name"));
     checker.action(step.action_name.as_deref().unwrap_or_default(), format!("{path}/action_name"));
-    role(checker, step.role.as_deref().unwrap_or_default(), format!("{path}/role"));
+    own_role(checker, step.role.as_deref(), format!("{path}/role"));
     let ways = [
         ("action_name", step.action_name.is_some()),
         ("command", step.command.is_some()),
@@ -288,11 +267,7 @@ fn triggers(checker: &mut Checker) {
             "/triggers",
         );
     }
-    checker.once(
-        Code::DuplicateName,
-        "the rule",
-        config.triggers.iter().enumerate().map(|(i, rule)| (rule.name.as_str(), format!("/triggers/{i}/name"))),
-    );
+    checker.unique("the rule", "/triggers", config.triggers.iter().map(|rule| rule.name.as_str()));
     for (i, rule) in config.triggers.iter().enumerate() {
         let path = format!("/triggers/{i}");
         if rule.filters.len() > MAX_FILTERS {

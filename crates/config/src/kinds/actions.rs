@@ -126,13 +126,13 @@ tables! {
     /// Something that is asked when a runbook is started.
     RunbookInput {
         /// Name in templates: `.runbook_inputs.NAME`.
-        name: String = name(Dotted);
+        name: String = name(Free);
         /// Name that people see.
         display_name: String = text().required();
         /// What the value is for.
         description: String = text().required();
-        /// Value where none is given.
-        default: Option<String> = text();
+        /// Value where none is given; a list or table becomes JSON.
+        default: Option<String> = shaped(Shape::Any);
         /// A value must be given.
         required: bool = boolean();
         /// The value is never shown.

@@ -90,8 +90,8 @@ tables! {
         description: String = text().required();
         /// Name of the group it belongs to.
         group: String = text().required();
-        /// Value where an install gives none.
-        default: Option<String> = text();
+        /// Value where an install gives none; a list or table becomes JSON.
+        default: Option<String> = shaped(Shape::Any);
         /// An install must have a value.
         required: bool = boolean();
         /// The value is never shown.

@@ -8,6 +8,12 @@ fn codes(tree: &Tree) -> Vec<Code> {
     for found in &loaded.diagnostics {
         assert!(found.line >= 1 && found.column >= 1);
         config::draw(found, tree, false);
+        assert!(!found.message.contains("invalid type"), "the tables and the types differ: {found:?}");
+    }
+    if let Some(config) = &loaded.config {
+        let back: config::AppConfig = serde_json::from_slice(&config.canonical_json()).unwrap();
+        assert_eq!(&back, config);
+        assert!(config::Graph::new(config).is_ok());
     }
     loaded.diagnostics.iter().map(|found| found.code).collect()
 }
@@ -94,7 +100,7 @@ fn piece() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn pieces(files in prop::collection::vec((prop::sample::select(FILES), prop::collection::vec(piece(), 0..12)), 1..5)) {
@@ -151,4 +157,19 @@ fn sizes_are_bounded() {
         format!("name = \"a\"\n[[triggers]]\ntype = \"manual\"\n{}", (0..100).map(step).collect::<String>()),
     );
     assert!(codes(&heavy).contains(&Code::FileTooLarge));
+}
+
+/// A large app, and all of it wrong: the work stays in proportion.
+#[test]
+fn large_and_wrong() {
+    let mut tree = starter("a");
+    for at in 0..1000 {
+        let others: String = (0..20).map(|other| format!("v{other} = \"{{{{ .nuon.components.c{} }}}} {{{{ index .nuon.inputs.inputs \\\"x{other}\\\" }}}} {{{{ .nuon.inputs.inputs.y{other} }}}}\"\n", (at + other) % 1000)).collect();
+        tree.add(
+            format!("components/{at}.toml"),
+            format!("name = \"c{at}\"\ntype = \"terraform_module\"\nterraform_version = \"1\"\ndependencies = [\"d{at}\"]\n[local]\ndirectory = \"src\"\n[vars]\n{others}"),
+        );
+    }
+    let found = codes(&tree);
+    assert_eq!((found.len(), found.last()), (1001, Some(&Code::TooManyProblems)));
 }

@@ -1,51 +1,8 @@
 //! One small app per rule: what is said, and where.
 
-use config::{Code, Options, Severity, Tree, starter};
+use config::{Code, Options, starter};
 
-/// The starter with some files added or replaced.
-fn app(files: &[(&str, &str)]) -> Tree {
-    let mut tree = starter("hello");
-    for (path, contents) in files {
-        tree.add(*path, contents);
-    }
-    tree
-}
-
-/// `file:line:column severity code message | hint`, one line each.
-fn said(tree: &Tree) -> String {
-    let loaded = config::load(tree, Options::default());
-    let line = |found: &config::Diagnostic| {
-        let severity = if found.severity == Severity::Error { "error" } else { "warning" };
-        let hint = found.hint.as_ref().map(|hint| format!(" | {hint}")).unwrap_or_default();
-        format!(
-            "{}:{}:{} {severity} {} {}{hint}\n",
-            found.file,
-            found.line,
-            found.column,
-            found.code.as_str(),
-            found.message
-        )
-    };
-    loaded.diagnostics.iter().map(line).collect()
-}
-
-/// Each case: files, and the beginnings of the lines that are said.
-#[track_caller]
-fn check(cases: &[(&[(&str, &str)], &[&str])]) {
-    for (files, wanted) in cases {
-        let found = said(&app(files));
-        let fits = found.lines().count() == wanted.len()
-            && found.lines().zip(*wanted).all(|(line, wanted)| line.starts_with(wanted));
-        assert!(fits, "{files:#?}\nwanted:\n{}\nfound:\n{found}", wanted.join("\n"));
-    }
-}
-
-const MODULE: &str =
-    "type = \"terraform_module\"\nterraform_version = \"1.13.5\"\n[local]\ndirectory = \"src/greeting\"\n";
-
-fn module(name: &str, rest: &str) -> String {
-    format!("name = \"{name}\"\n{rest}\n{MODULE}")
-}
+use crate::kit::{MODULE, app, check, module, said};
 
 #[test]
 fn the_starter_is_valid() {
@@ -60,7 +17,7 @@ fn keys() {
         (
             &[("runner.toml", "runner_typ = \"local\"\n")],
             &[
-                "runner.toml:1:1 error missing_key `runner_type` is missing | The cloud it runs in. One of",
+                "runner.toml:1:1 error missing_key `runner_type` is missing | `runner_type`: The cloud it runs in. One of",
                 "runner.toml:1:1 warning unknown_key `runner_typ` is not a key of this file; it has no effect | did you mean `runner_type`?",
             ],
         ),
@@ -79,6 +36,14 @@ fn keys() {
             &["runner.toml:2:3 error removed_key `env_var`"],
         ),
         (&[("runner.toml", "Runner_Type = \"local\"\n")], &[]),
+        (&[("runner.toml", "\u{feff}runner_type = \"local\"\n")], &[]),
+        (&[("runner.toml", "# é\r\nrunner_type = \"locl\"\r\n")], &["runner.toml:2:15 error bad_value"]),
+        (
+            &[("components/a.toml", &(module("a", "") + "[vars]\nx = 1\nmax_auto_retries = 5\n"))],
+            &[
+                "components/a.toml:9:1 warning misplaced_key `max_auto_retries` is part of `[vars]`; it has no other effect | this key belongs above `[vars]`",
+            ],
+        ),
         (
             &[("runner.toml", "runner_type = \"locl\"\n")],
             &["runner.toml:1:15 error bad_value `locl` is not a value of `runner_type` | did you mean `local`?"],
@@ -155,11 +120,21 @@ fn native_values_are_text() {
     assert_eq!(load(&native), load(&text));
     let helm = "name = \"a\"\ntype = \"helm_chart\"\nchart_name = \"chart\"\n[local]\ndirectory = \"src/greeting\"\n[values]\n";
     assert_eq!(
-        load(&format!("{helm}image.tag = 1\n\"a.b\" = true\nlist = [1, {{ \"x.y\" = 2 }}]\n")),
+        load(&format!("{helm}image.tag = 1\n\"a.b\" = true\nlist = [1, {{ \"x.y\" = 2 }}]\nnone = []\n")),
         load(&format!(
-            "{helm}\"image.tag\" = \"1\"\n\"a.b\" = \"true\"\n\"list[0]\" = \"1\"\n'list[1].x\\.y' = \"2\"\n"
+            "{helm}\"image.tag\" = \"1\"\n\"a.b\" = \"true\"\n\"list[0]\" = \"1\"\n'list[1].x\\.y' = \"2\"\nnone = \"{{}}\"\n"
         ))
     );
+}
+
+#[test]
+fn durations_and_schedules_of_real_apps() {
+    for timeout in ["0m30s", "2m0s", "120s", "1m30s", "60m", "1h", "1h0m0s", "1.5m", "90"] {
+        check(&[(&[("components/a.toml", &module("a", &format!("deploy_timeout = \"{timeout}\"")))], &[])]);
+    }
+    for schedule in ["0,30 * * * *", "*/20 */1 * * *", "*/45 * * * *", "0 0 * * MON-FRI", "0 0 1 JAN ?", "@hourly"] {
+        check(&[(&[("components/a.toml", &module("a", &format!("drift_schedule = \"{schedule}\"")))], &[])]);
+    }
 }
 
 #[test]
@@ -212,7 +187,7 @@ fn names_and_references() {
                 "name = \"x\"\nrole = \"nobody\"\n[[triggers]]\ntype = \"pre-deploy-component\"\ncomponent_name = \"nope\"\n[[triggers]]\ntype = \"cron\"\n[[steps]]\nname = \"s\"\n",
             )],
             &[
-                "actions/x.toml:2:8 error unknown_role",
+                "actions/x.toml:2:8 warning unknown_role",
                 "actions/x.toml:5:18 error unknown_component",
                 "actions/x.toml:6:1 error missing_key `cron_schedule`",
                 "actions/x.toml:8:1 error missing_key one of `inline_contents`, `command` is missing",
@@ -254,6 +229,31 @@ fn names_and_references() {
 }
 
 #[test]
+fn values_of_inputs() {
+    let input = |kind: &str, default: &str| {
+        format!(
+            "[[group]]\nname = \"g\"\ndescription = \"d\"\n[[input]]\nname = \"who\"\ndisplay_name = \"d\"\ndescription = \"d\"\ngroup = \"g\"\ntype = \"{kind}\"\ndefault = {default}\n"
+        )
+    };
+    check(&[
+        (&[("inputs.toml", &input("number", "3"))], &[]),
+        (&[("inputs.toml", &input("list", "[\"a\", \"b\"]"))], &[]),
+        (
+            &[("inputs.toml", &input("number", "\"three\""))],
+            &["inputs.toml:10:11 warning bad_value the default of `who` is not a number"],
+        ),
+        (
+            &[("inputs.toml", &input("json", "'{'"))],
+            &["inputs.toml:10:11 error bad_json the default of `who` is not JSON"],
+        ),
+        (
+            &[("inputs.toml", &input("bool", "true")), ("installs/i.toml", "name = \"i\"\n[inputs]\nwho = \"yes\"\n")],
+            &["installs/i.toml:3:7 warning bad_value the value of `who` is neither `true` nor `false`"],
+        ),
+    ]);
+}
+
+#[test]
 fn secrets_and_roles() {
     let secret = |rest: &str| format!("[[secret]]\nname = \"s\"\ndisplay_name = \"d\"\ndescription = \"d\"\n{rest}");
     let role = "name = \"r\"\ndescription = \"d\"\ntype = \"custom\"\n";
@@ -277,6 +277,14 @@ fn secrets_and_roles() {
                 "secrets.toml:1:1 error missing_key `kubernetes_secret_n",
                 "secrets.toml:1:1 error missing_key `kubernetes_secret_n",
             ],
+        ),
+        (
+            &[("permissions/r.toml", &format!("{role}[[policies]]\nname = \"p\"\n"))],
+            &["permissions/r.toml:4:1 warning no_effect the policy `p` allows nothing"],
+        ),
+        (
+            &[("policies.toml", "[[policy]]\ntype = \"sandbox\"\ncontents = \"package other\"\n")],
+            &["policies.toml:3:12 warning no_effect only rules of `package nuon` are looked at"],
         ),
         (&[("permissions/r.toml", role)], &["permissions/r.toml:1:1 error missing_key `policies`"]),
         (
@@ -338,6 +346,11 @@ fn files() {
             &["components/m.toml:4:12 warning not_fetched"],
         ),
         (&[("components/m.toml", &manifest("git is a tool"))], &[]),
+        (&[("components/m.toml", &manifest("./run.sh --all"))], &[]),
+        (
+            &[("components/m.toml", &manifest("./my file.yaml")), ("components/my file.yaml", "{{ .nuon.instal.id }}")],
+            &["components/my file.yaml:1:4 error template_path"],
+        ),
         (
             &[
                 (
@@ -368,7 +381,7 @@ fn files() {
             ],
         ),
         (
-            &[("components/a/Cargo.toml", "[package]\nedition = \"2024\"\n")],
+            &[("components/a/Cargo.toml", "[package]\nname = \"a\"\n[dependencies]\nserde = \"1\"\n")],
             &["components/a/Cargo.toml:1:1 warning stray_file"],
         ),
         (
@@ -424,7 +437,7 @@ fn files() {
     tree.add("runner.toml", "runner_type = \"local\"\n");
     assert_eq!(
         said(&tree),
-        "sandbox.toml:1:1 error missing_file `sandbox.toml` is missing | The base infrastructure of an install.\n"
+        "sandbox.toml:1:1 error missing_file `sandbox.toml` is missing | `ferry apps init` writes one with comments\n"
     );
 }
 
@@ -439,81 +452,6 @@ fn remote_contents_are_wanted_and_used() {
     tree.fetched.insert("https://example.com/x.yaml".into(), b"a: {{ .nuon.nope }}\n".as_slice().into());
     assert_eq!(config::wanted(&tree), Vec::<String>::new());
     assert!(said(&tree).starts_with("https://example.com/x.yaml:1:7 "), "{}", said(&tree));
-}
-
-#[test]
-fn templates() {
-    let module = |vars: &str| module("a", "") + "[vars]\n" + vars;
-    let with = |value: &str| module(&format!("x = \"{value}\"\n"));
-    let case = |value: &str, wanted: &str| {
-        let found = said(&app(&[("components/a.toml", &with(value))]));
-        assert!(
-            if wanted.is_empty() { found.is_empty() } else { found.starts_with(wanted) && found.lines().count() == 1 },
-            "{value}: {found}"
-        );
-    };
-    case("{{ .nuon.install.id }}", "");
-    case("{{ .nuon.inputs.inputs.who }}", "");
-    case(
-        "{{ .nuon.inputs.inputs.whoo }}",
-        "components/a.toml:8:9 error unknown_input there is no input `whoo` (in `.nuon.inputs.inputs`) | did you mean `who`?",
-    );
-    case(
-        "{{ .nuon.inputs.who }}",
-        "components/a.toml:8:9 error template_path there is no key `who` (in `.nuon.inputs`) | write `.nuon.inputs.inputs.who`",
-    );
-    case(
-        "{{ .nuon.instal.id }}",
-        "components/a.toml:8:9 error template_path there is no key `instal` (in `.nuon`) | did you mean `install`?",
-    );
-    case("{{ .nuon.components.greeting.outputs.anything.at.all }}", "");
-    case("{{ .nuon.components.greting.outputs.x }}", "components/a.toml:8:9 error unknown_component");
-    case(
-        "{{ .nuon.components.greeting.image.tag }}",
-        "components/a.toml:8:9 error template_path there is no key `image` (in `.nuon.components.greeting`) | write `.nuon.components.greeting.outputs.image`",
-    );
-    case("{{ .nuon.actions.workflows.greet.outputs.steps.greet.x }}", "");
-    case(
-        "{{ .nuon.actions.workflows.greet.outputs.steps.gret.x }}",
-        "components/a.toml:8:9 error unknown_name there is no step `gret`",
-    );
-    case("{{ .nuon.secrets.nope.arn }}", "components/a.toml:8:9 error unknown_secret");
-    case("{{ .nuon.install.secrets.nope }}", "components/a.toml:8:9 warning template_path");
-    case("{{ index .nuon.components `greting` }}", "components/a.toml:8:15 warning unknown_component");
-    case("{{ dig `inputs` `other` `` .nuon.inputs }}", "");
-    case("{{ with .nuon.inputs }}{{ .inputs.whoo }}{{ end }}", "components/a.toml:8:32 error unknown_input");
-    case("{{ .nuon.install.id ", "components/a.toml:8:");
-    case("{{ nope .nuon.install.id }}", "components/a.toml:8:9 error template_syntax");
-    case("{{nuon.install.id}}", "components/a.toml:8:6 warning template_dot");
-    case("{{ element.name }}", "");
-    check(&[
-        (
-            &[("components/a.toml", &module("x = '''\nfirst\n  {{ .nuon.inputs.inputs.whoo }}\n'''\n"))],
-            &["components/a.toml:10:6 error unknown_input"],
-        ),
-        (
-            &[
-                ("components/a.toml", &(module("") + "\n[[var_file]]\ncontents = \"./a.tfvars\"\n")),
-                ("components/a.tfvars", "a = 1\nb = \"{{ .nuon.something.x }}\"\n"),
-            ],
-            &["components/a.tfvars:2:9 warning template_path"],
-        ),
-        (&[("README.md", "# {{ .nuon.inputs.inputs.whoo }}\n")], &["README.md:1:6 warning unknown_input"]),
-        (
-            &[(
-                "sandbox.toml",
-                "terraform_version = \"1\"\n[local]\ndirectory = \"src/sandbox\"\n[vars]\nx = \"{{ .nuon.components.greeting.outputs.x }}\"\n",
-            )],
-            &["sandbox.toml:5:9 error template_scope"],
-        ),
-        (
-            &[(
-                "runbooks/r.toml",
-                "name = \"r\"\n[[input]]\nname = \"id\"\ndisplay_name = \"d\"\ndescription = \"d\"\n[[steps]]\nname = \"s\"\ntype = \"action\"\ncommand = \"run {{ .runbook_inputs.id }} {{ .runbook_inputs.ids }} {{ .nuon.install.id }}\"\n",
-            )],
-            &["runbooks/r.toml:9:44 error unknown_input the runbook has no input `ids` | did you mean `id`?"],
-        ),
-    ]);
 }
 
 #[test]

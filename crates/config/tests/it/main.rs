@@ -4,6 +4,10 @@
 mod anything;
 mod checks;
 mod corpus;
+mod features;
 mod generated;
+mod kit;
 mod mutations;
+mod schemas;
+mod templates;
 mod whole;

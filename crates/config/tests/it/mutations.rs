@@ -166,6 +166,35 @@ fn mutations(app: &Tree) -> Vec<Broken> {
     found
 }
 
+/// Templates in files that the config takes the contents of.
+fn in_contents(app: &Tree) -> Vec<Broken> {
+    let config = config::load(app, Options::default()).config.expect("real apps have no error");
+    let stored = String::from_utf8(config.canonical_json()).unwrap();
+    let mut found = Vec::new();
+    for (file, contents) in app.files.iter().filter(|(file, _)| !file.ends_with(".toml")) {
+        let text = std::str::from_utf8(contents).unwrap_or_default();
+        let quoted = serde_json::to_string(text).unwrap();
+        if text.is_empty() || !stored.contains(quoted.trim_matches('"')) {
+            continue;
+        }
+        for (at, line) in text.lines().enumerate() {
+            if let Some((before, after)) = line.split_once("{{ .nuon.inputs.inputs.") {
+                let broken = format!("{before}{{{{ .nuon.inputs.inputs.zz{after}");
+                let contents = with_line(text, at + 1, Some(&broken));
+                let lines = at + 1..=at + 1;
+                found.push(Broken {
+                    what: "break a file",
+                    file: file.clone(),
+                    contents,
+                    lines,
+                    codes: &[Code::UnknownInput],
+                });
+            }
+        }
+    }
+    found
+}
+
 /// Two components that are made to wait for each other.
 fn circle(app: &Tree) -> Option<Broken> {
     let components: Vec<(&String, &str)> = app
@@ -204,7 +233,7 @@ fn broken_apps_are_found_broken_on_the_right_line() {
     for app in &apps {
         let before = config::load(app, Options::default()).diagnostics;
         let all = mutations(app).into_iter().enumerate().filter(|(at, _)| at % every == 0).map(|(_, broken)| broken);
-        for broken in all.chain(circle(app)) {
+        for broken in all.chain(circle(app)).chain(in_contents(app)) {
             let mut tree = app.clone();
             tree.add(broken.file.as_str(), &broken.contents);
             let after = config::load(&tree, Options::default()).diagnostics;

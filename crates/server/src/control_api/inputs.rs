@@ -46,8 +46,8 @@ fn check(config: &AppConfig, given: &BTreeMap<String, String>, complete: bool) -
                 wrong.push(format!("the app declares no input `{name}`; {known}"));
             }
             Some(input) if !value.is_empty() => {
-                if let Err(why) = config::check_input(input, value) {
-                    wrong.push(format!("input `{name}`: {why}"));
+                if let Err(why) = input.accepts(value) {
+                    wrong.push(format!("input `{name}`: the value {why}"));
                 }
             }
             Some(_) => {}

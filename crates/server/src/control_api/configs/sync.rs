@@ -203,7 +203,7 @@ pub(super) async fn sync(
 ) -> ApiResult<(http::StatusCode, Json<wire::SyncedApp>)> {
     let app = state.store().app(&at.org, &app).await?;
     let wanted = request.value;
-    let config: AppConfig = serde_json::from_value(wanted.config)
+    let config = AppConfig::from_json(&wanted.config)
         .map_err(|e| ApiError::invalid(format!("`config` is not a config: {e}")))?;
     let checked = check(&state, &at, config, wanted.local_sources, None).await?;
     let before = state.store().active_config(&at.org, &app.id).await?;
