@@ -7,15 +7,18 @@ say() { printf '%s\n' "$*" >&2; }
 
 # need COMMAND PACKAGE: installs a Debian package when the command is missing.
 need() {
-    command -v "$1" >/dev/null 2>&1 && return
-    say "installing $2 (for $1)"
+    command -v "$1" >/dev/null 2>&1 || need_package "$2"
+}
+
+need_package() {
+    say "installing $1"
     local sudo=""
     [ "$(id -u)" = 0 ] || sudo=sudo
     if [ -z "${APT_UPDATED:-}" ]; then
         $sudo apt-get update -qq >/dev/null
         APT_UPDATED=1
     fi
-    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$2" >/dev/null
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$1" >/dev/null
 }
 
 need_rust() {

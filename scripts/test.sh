@@ -10,8 +10,9 @@ fi
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --all-features -- -D warnings
 cargo build --workspace --all-features --bins
-# Most tests wait for processes; more threads than cores keep both busy.
 mkdir -p target
+scripts/python-tools.sh
+# Most tests wait for processes; more threads than cores keep both busy.
 RUST_TEST_THREADS=${RUST_TEST_THREADS:-4} cargo test --workspace --all-features --lib --bins --tests 2>&1 | tee target/test.log
 scripts/hygiene.sh
 awk '/^test result:/ { passed += $4; failed += $6 } END { print passed " passed, " failed " failed" }' target/test.log

@@ -6,7 +6,6 @@ usage: sdk.py URL TOKEN
 import sys
 
 import nuon
-from nuon.models import *  # noqa: F403
 
 URL, TOKEN = sys.argv[1:3]
 
@@ -41,7 +40,7 @@ same("the apps", [a.name for a in apps.get_apps()], ["sdk-app"])
 apps.update_app(app.id, nuon.ServiceUpdateAppRequest(name="sdk-app", description="changed"))
 same("its description", apps.get_app(app.id).description, "changed")
 
-draft = apps.create_app_config(app.id, nuon.ServiceCreateAppConfigRequest(readme="hello"))
+draft = apps.create_app_config(app.id, {"readme": "hello"})
 same("the draft", apps.get_app_config(app.id, draft.id).status, "pending")
 repo = nuon.ServicePublicGitVCSConfigRequest(repo="acme/infra", directory=".", branch="main")
 apps.create_app_input_config(
