@@ -17,9 +17,6 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Texts without this are left alone: braces of other languages stay what they are.
-const MARK: &str = ".nuon";
-
 /// Renders every text in `value` that speaks of the install. `root` is what templates see.
 pub fn render(value: &Value, root: &Value) -> Rendering {
     let mut problems = Vec::new();
@@ -37,7 +34,7 @@ pub fn render(value: &Value, root: &Value) -> Rendering {
 
 fn walk(value: &Value, data: &Data, path: &str, problems: &mut Vec<Problem>) -> Value {
     match value {
-        Value::String(text) if text.contains(MARK) => {
+        Value::String(text) if config::is_template(text) => {
             let rendered = Template::parse(text).and_then(|template| template.render_data(data, &Bounds::default()));
             match rendered {
                 Ok(text) => Value::String(text),

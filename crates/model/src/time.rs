@@ -82,6 +82,23 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(parsed).map_err(|_| format!("`{text}` is negative; {hint}"))
 }
 
+/// Parses a duration in Go's form: `1h30m`, `1.5h`, `250ms`. A whole number alone counts seconds.
+pub fn parse_go_duration(text: &str) -> Result<Duration, String> {
+    let is_unit = |c: char| c.is_ascii_alphabetic() || c == 'µ';
+    let mut rest = text;
+    while !rest.is_empty() && !text.bytes().all(|b| b.is_ascii_digit()) {
+        let number = rest.find(is_unit).unwrap_or(rest.len());
+        let unit = rest[number..].find(|c| !is_unit(c)).map_or(rest.len(), |at| number + at);
+        let good =
+            rest[..number].parse::<f64>().is_ok() && rest[..number].bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        if !good || !["ns", "us", "µs", "ms", "s", "m", "h"].contains(&&rest[number..unit]) {
+            return Err(format!("`{text}` is not a duration; write it like `90s`, `5m` or `1h30m`"));
+        }
+        rest = &rest[unit..];
+    }
+    parse_duration(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +110,23 @@ mod tests {
         assert_eq!(text, "\"2025-11-15T09:46:40.123456Z\"");
         assert_eq!(serde_json::from_str::<Timestamp>(&text).expect("time"), time);
         assert!(serde_json::from_str::<Timestamp>("\"yesterday\"").is_err());
+    }
+
+    #[test]
+    fn durations_of_the_app_format_are_those_of_go() {
+        for (text, millis) in [
+            ("90s", 90_000),
+            ("1h30m", 5_400_000),
+            ("1.5h", 5_400_000),
+            ("250ms", 250),
+            ("2m0s", 120_000),
+            ("45", 45_000),
+        ] {
+            assert_eq!(parse_go_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["1 minute", "5 m", "1d", "", "s", "m5", "-1h", "1..5h", "5M", "5m ", "1e3s"] {
+            assert!(parse_go_duration(text).is_err(), "{text}");
+        }
     }
 
     #[test]

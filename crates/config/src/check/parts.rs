@@ -51,6 +51,9 @@ fn inputs(checker: &mut Checker) {
             config.input_groups.iter().map(|group| group.name.as_str()),
             path("group"),
         );
+        for (key, wrong) in input.wrong_constraints() {
+            checker.say(error(Code::BadValue, wrong), path(key));
+        }
         if let Err(wrong) = input.accepts(input.default.as_deref().unwrap_or_default()) {
             let said = format!("the default of `{}` {wrong}", input.name);
             let json = input.r#type.as_deref() == Some("json");
@@ -60,19 +63,59 @@ fn inputs(checker: &mut Checker) {
 }
 
 impl Input {
-    /// Whether a value is of the input's type; the error completes "the value …". Nothing is a value of every type.
+    /// Whether a value may be given for the input; the error completes "the value …". Nothing is a value of every type.
     pub fn accepts(&self, value: &str) -> Result<(), String> {
+        if value.is_empty() {
+            return Ok(());
+        }
+        let number = value.trim().parse::<f64>().ok().filter(|n| n.is_finite());
         match self.r#type.as_deref() {
-            _ if value.is_empty() => Ok(()),
-            Some("json") => match serde_json::from_str::<serde::de::IgnoredAny>(value) {
-                Ok(_) => Ok(()),
-                Err(wrong) => Err(format!("is not JSON: {wrong}")),
-            },
-            Some("number") if value.trim().parse::<f64>().is_err() => Err("is not a number".into()),
-            Some("bool") if !["true", "false"].contains(&value) => Err("is neither `true` nor `false`".into()),
+            Some("json") => {
+                serde_json::from_str::<serde::de::IgnoredAny>(value)
+                    .map_err(|wrong| format!("is not JSON: {wrong}"))?;
+            }
+            Some("number") if number.is_none() => return Err("is not a number".into()),
+            Some("bool") if !["true", "false"].contains(&value) => return Err("is neither `true` nor `false`".into()),
+            // As JSON, or with commas, which is what a stack's parameter gives.
+            Some("list") if value.trim_start().starts_with('[') => {
+                serde_json::from_str::<Vec<serde_json::Value>>(value)
+                    .map_err(|wrong| format!("is not a list: {wrong}"))?;
+            }
+            _ => {}
+        }
+        if !self.options.is_empty() && !self.options.iter().any(|option| option == value) {
+            return Err(format!("is none of `{}`", self.options.join("`, `")));
+        }
+        for (bound, is_min, word) in [(&self.min, true, "less"), (&self.max, false, "more")] {
+            let Some(limit) = bound.as_deref().and_then(|bound| bound.trim().parse::<f64>().ok()) else { continue };
+            let Some(number) = number else { return Err("is not a number".into()) };
+            if (is_min && number < limit) || (!is_min && number > limit) {
+                return Err(format!("is {word} than {limit}"));
+            }
+        }
+        match &self.pattern {
+            Some(pattern) if !whole(pattern)?.is_match(value) => Err(format!("does not match `{pattern}`")),
             _ => Ok(()),
         }
     }
+
+    /// What is wrong with the constraints themselves: the key, and why.
+    fn wrong_constraints(&self) -> Vec<(&'static str, String)> {
+        let mut wrong = Vec::new();
+        for (key, bound) in [("min", &self.min), ("max", &self.max)] {
+            if bound.as_deref().is_some_and(|bound| bound.trim().parse::<f64>().is_err()) {
+                wrong.push((key, format!("`{key}` must be a number")));
+            }
+        }
+        wrong.extend(self.pattern.as_deref().and_then(|pattern| Some(("pattern", whole(pattern).err()?))));
+        wrong
+    }
+}
+
+/// A pattern that must match from end to end.
+fn whole(pattern: &str) -> Result<regex_lite::Regex, String> {
+    regex_lite::Regex::new(&format!("^(?:{pattern})$"))
+        .map_err(|wrong| format!("`{pattern}` is not a pattern: {wrong}"))
 }
 
 fn secrets(checker: &mut Checker) {

@@ -74,7 +74,7 @@ fn choice(key: &str, values: &[&str], old: &[(&str, &str)], text: &str) -> Optio
 }
 
 fn duration(key: &str, min_s: u64, max_s: u64, text: &str) -> Option<Said> {
-    match model::time::parse_duration(text) {
+    match model::time::parse_go_duration(text) {
         Err(message) => Some(error(Code::BadDuration, message)),
         Ok(length) if length.as_secs_f64() < min_s as f64 || length.as_secs_f64() > max_s as f64 => {
             Some(error(Code::BadDuration, format!("`{key}` must be from {min_s}s to {max_s}s, not `{text}`")))

@@ -98,6 +98,14 @@ tables! {
         sensitive: bool = boolean();
         /// What the value must be.
         r#type: Option<String> = choice(&["string", "number", "list", "json", "bool", "yaml", "hcl"]);
+        /// The values that it may have.
+        options: Vec<String> = texts();
+        /// A regular expression that the whole value must match.
+        pattern: Option<String> = text();
+        /// The least number that it may be.
+        min: Option<String> = text();
+        /// The greatest number that it may be.
+        max: Option<String> = text();
         /// Has no effect.
         internal: bool = boolean().deprecated("it has no effect; leave it out");
         /// The customer gives the value in the stack.

@@ -250,6 +250,25 @@ fn values_of_inputs() {
             &[("inputs.toml", &input("bool", "true")), ("installs/i.toml", "name = \"i\"\n[inputs]\nwho = \"yes\"\n")],
             &["installs/i.toml:3:7 warning bad_value the value of `who` is neither `true` nor `false`"],
         ),
+        (
+            &[("inputs.toml", &input("string", "\"huge\"\noptions = [\"small\", \"large\"]"))],
+            &["inputs.toml:10:11 warning bad_value the default of `who` is none of `small`, `large`"],
+        ),
+        (
+            &[("inputs.toml", &input("number", "0\nmin = 1\nmax = 5"))],
+            &["inputs.toml:10:11 warning bad_value the default of `who` is less than 1"],
+        ),
+        (
+            &[("inputs.toml", &input("string", "\"x1\"\npattern = \"[a-z]+\""))],
+            &["inputs.toml:10:11 warning bad_value the default of `who` does not match `[a-z]+`"],
+        ),
+        (
+            &[("inputs.toml", &input("string", "\"\"\npattern = \"(\"\nmin = \"few\""))],
+            &[
+                "inputs.toml:11:11 error bad_value `(` is not a pattern",
+                "inputs.toml:12:7 error bad_value `min` must be a number",
+            ],
+        ),
     ]);
 }
 

@@ -90,8 +90,8 @@ pub(super) fn input(request: wire::CreateAppInputConfig) -> Posted {
             required: i.required,
             sensitive: i.sensitive,
             r#type: some(&i.input_type),
-            internal: false,
             user_configurable: i.source == "customer",
+            ..Input::default()
         })
         .collect();
     Posted { kind: "input", body: json!({ "input_groups": groups, "inputs": inputs }) }
