@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod actions;
+mod apps;
 mod authorization;
 mod bad_networks;
+mod clients;
 mod clocks;
 mod control;
 mod crash_matrix;

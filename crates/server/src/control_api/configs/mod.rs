@@ -244,7 +244,7 @@ async fn update(
         Some("active") => sync::commit_draft(&state, &at, &app, config, wanted).await?,
         Some("error") => state.store().abandon_draft(&config, &description, now).await?,
         Some("pending" | "syncing" | "outdated") | None => {
-            let note = wanted.state.unwrap_or(config.state.clone());
+            let note = wanted.state.unwrap_or_else(|| config.state.clone());
             state.store().describe_draft(&config, &description, &note, now).await?;
             state.store().config(&at.org, &app.id, &config.id).await?
         }
