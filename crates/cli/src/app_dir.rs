@@ -208,15 +208,24 @@ async fn download(address: &str) -> Result<Vec<u8>> {
     }
 }
 
+/// What lies at the bottom of an error: `connection refused`, rather than `error sending request`.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
 async fn from_web(address: &str) -> std::result::Result<Vec<u8>, String> {
     let http = reqwest::Client::builder().user_agent(concat!("ferry/", env!("CARGO_PKG_VERSION")));
     let http = http.build().map_err(|e| e.to_string())?;
-    let mut answer = http.get(address).send().await.map_err(|e| e.without_url().to_string())?;
+    let mut answer = http.get(address).send().await.map_err(|e| root_cause(&e))?;
     if !answer.status().is_success() {
         return Err(format!("the answer is {}", answer.status()));
     }
     let mut contents = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|e| e.without_url().to_string())? {
+    while let Some(chunk) = answer.chunk().await.map_err(|e| root_cause(&e))? {
         contents.extend_from_slice(&chunk);
         if contents.len() > MAX_FILE_BYTES {
             return Err(format!("it has more than {} MiB", MAX_FILE_BYTES >> 20));

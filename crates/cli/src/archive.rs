@@ -8,7 +8,10 @@ use model::constants::ARCHIVE_BYTES;
 
 use crate::error::{CliError, Result};
 
-/// Packs everything under `root` except `.git`.
+/// Directories that belong to tools, not to the source.
+const SKIPPED: [&str; 2] = [".git", ".terraform"];
+
+/// Packs everything under `root` but what tools keep there for themselves.
 pub(crate) fn pack(root: &Path) -> Result<(Digest, Vec<u8>)> {
     pack_up_to(root, ARCHIVE_BYTES)
 }
@@ -40,7 +43,7 @@ fn pack_up_to(root: &Path, bytes_max: u64) -> Result<(Digest, Vec<u8>)> {
 fn walk(root: &Path, relative: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs_err::read_dir(root.join(relative))? {
         let entry = entry?;
-        if entry.file_name() == ".git" {
+        if SKIPPED.iter().any(|skipped| entry.file_name() == *skipped) {
             continue;
         }
         let path = relative.join(entry.file_name());

@@ -79,7 +79,13 @@ pub(crate) enum Kind {
 
 /// Adds a guess to the error of a name that does not exist.
 pub(crate) async fn explain(client: &Client, kind: Kind, wanted: &str, error: ClientError) -> CliError {
-    if error.status() != Some(404) {
+    let what = match kind {
+        Kind::App => "app",
+        Kind::Install => "install",
+        Kind::Runner => "runner",
+    };
+    // Something else that belongs to it may be what is missing.
+    if error.status() != Some(404) || !error.to_string().ends_with(&format!("no such {what}")) {
         return error.into();
     }
     let names: std::result::Result<Vec<String>, ClientError> = match kind {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::AppConfig;
+use model::spec::SECRET_BYTES_MIN;
 use model::waiting::Presence;
 use model::{Digest, OrgId};
 use serde_json::{Map, Value, json};
@@ -102,7 +103,8 @@ impl InstallTree {
     /// A text with all sensitive values masked.
     pub fn masked(&self, text: &str) -> String {
         // Longer ones first: one may contain another.
-        let mut values: Vec<&String> = self.sensitive.iter().filter(|v| !v.is_empty()).collect();
+        let long_enough = |value: &&String| value.len() >= SECRET_BYTES_MIN;
+        let mut values: Vec<&String> = self.sensitive.iter().filter(long_enough).collect();
         values.sort_by_key(|v| std::cmp::Reverse(v.len()));
         values.into_iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "***"))
     }
@@ -132,15 +134,7 @@ impl Conductor {
         let hidden = config.inputs.iter().filter(|i| i.sensitive).filter_map(|i| inputs.get(&i.name).cloned());
         let sensitive = hidden.chain(variables.iter().map(|v| v.value.clone())).collect();
         let variables: BTreeMap<&str, &str> = variables.iter().map(|v| (v.name.as_str(), v.value.as_str())).collect();
-        let mut workflows = Map::new();
-        for run in store.last_runs(org_id, &install.id).await? {
-            let Ok(action) = store.entity(org_id, None, EntityKind::Action, &run.action_id).await else { continue };
-            let job = store.job(org_id, &run.job_id).await?;
-            let outputs = self.outputs(&job).await?;
-            let state =
-                json!({ "populated": true, "status": job.state.as_str(), "id": run.action_id, "outputs": outputs });
-            workflows.insert(action.name, state);
-        }
+        let workflows = self.workflows(install, config).await?;
         let nuon = json!({
             "id": install.id,
             "name": install.name,
@@ -149,11 +143,37 @@ impl Conductor {
             "app": { "populated": true, "id": app.id, "name": app.name, "status": "active", "variables": variables },
             "install": { "populated": true, "id": install.id, "name": install.name, "inputs": inputs },
             "inputs": { "populated": true, "inputs": inputs },
+            "sandbox": { "populated": false, "outputs": {} },
+            "install_stack": { "populated": false, "outputs": {} },
+            "components": components(config),
+            "secrets": {},
             "actions": { "populated": !workflows.is_empty(), "workflows": workflows },
             "runner": { "populated": true, "id": runner.id, "status": if matches!(self.presence(&runner), Presence::Online) { "active" } else { "offline" } },
             "cloud_account": cloud_account(&install.cloud),
         });
         Ok(InstallTree { root: json!({ "nuon": nuon }), sensitive })
+    }
+
+    /// Every action of the app: how its last run went, and what the last one that finished has put out.
+    async fn workflows(&self, install: &Install, config: &AppConfig) -> Result<Map<String, Value>> {
+        let (org, store) = (&install.org_id, &self.store);
+        let never = || json!({ "populated": false, "status": "", "outputs": { "steps": {} } });
+        let mut workflows: Map<String, Value> = config.actions.iter().map(|a| (a.name.clone(), never())).collect();
+        for finished in [false, true] {
+            for run in store.last_runs(org, &install.id, finished).await? {
+                let Ok(action) = store.entity(org, None, EntityKind::Action, &run.action_id).await else { continue };
+                let job = store.job(org, &run.job_id).await?;
+                let state = workflows.entry(action.name).or_insert_with(never);
+                if finished {
+                    state["outputs"] = Value::Object(self.outputs(&job).await?);
+                } else {
+                    state["populated"] = json!(true);
+                    state["status"] = json!(job.state.as_str());
+                    state["id"] = json!(run.action_id);
+                }
+            }
+        }
+        Ok(workflows)
     }
 
     /// What the current execution of a job has put out.
@@ -176,6 +196,15 @@ pub fn effective_inputs(config: &AppConfig, given: &BTreeMap<String, String>) ->
         given.or_else(|| input.default.clone()).unwrap_or_default()
     };
     config.inputs.iter().map(|input| (input.name.clone(), of(input))).collect()
+}
+
+/// Components that were never deployed have put nothing out.
+fn components(config: &AppConfig) -> Map<String, Value> {
+    let component = |c: &config::Component| {
+        let state = json!({ "populated": false, "status": "", "name": c.common.name, "outputs": {} });
+        (c.common.name.clone(), state)
+    };
+    config.components.iter().map(component).collect()
 }
 
 /// `aws_account {region}` of an install is `aws {region}` in templates.

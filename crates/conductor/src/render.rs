@@ -39,7 +39,10 @@ fn walk(value: &Value, data: &Data, path: &str, problems: &mut Vec<Problem>) -> 
             match rendered {
                 Ok(text) => Value::String(text),
                 Err(error) => {
-                    let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+                    // What is missing now may come: with the first deploy, or with the first run of an action.
+                    let missing = error.message.contains("map has no entry for key");
+                    let dig = missing.then(|| "it may come later; `dig` gives a default until then".to_owned());
+                    let hint = error.hint.clone().or(dig).map(|hint| format!("; {hint}")).unwrap_or_default();
                     problems.push(Problem { path: path.to_owned(), message: format!("{error}{hint}") });
                     value.clone()
                 }

@@ -96,17 +96,24 @@ impl Store {
             .await
     }
 
-    /// The last run of every action on an install.
-    pub async fn last_runs(&self, org: &OrgId, install: &InstallId) -> Result<Vec<ActionRun>> {
+    /// The last run of every action on an install; or the last one that finished, whose outputs stand.
+    pub async fn last_runs(&self, org: &OrgId, install: &InstallId, finished: bool) -> Result<Vec<ActionRun>> {
         let (org, install) = (org.clone(), install.clone());
         self.main()
             .read(move |tx| {
                 let (org, install) = (org.clone(), install.clone());
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
-                        "WHERE org_id = $1 AND install_id = $2 AND id IN (SELECT MAX(id) FROM action_runs WHERE install_id = $2 GROUP BY entity_id)"
-                    );
+                    let sql = if finished {
+                        static_sql!(
+                            COLUMNS,
+                            "WHERE org_id = $1 AND install_id = $2 AND id IN (SELECT MAX(r.id) FROM action_runs r JOIN jobs j ON j.id = r.job_id WHERE r.install_id = $2 AND j.state = 'finished' GROUP BY r.entity_id)"
+                        )
+                    } else {
+                        static_sql!(
+                            COLUMNS,
+                            "WHERE org_id = $1 AND install_id = $2 AND id IN (SELECT MAX(id) FROM action_runs WHERE install_id = $2 GROUP BY entity_id)"
+                        )
+                    };
                     tx.query(sql, params![&org, &install]).await?.iter().map(from_row).collect()
                 })
             })

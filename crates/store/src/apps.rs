@@ -180,7 +180,8 @@ impl Store {
                     let installs: u64 = row.get(0)?;
                     if installs > 0 {
                         let name = &app.name;
-                        let text = format!("app `{name}` still has {installs} installs; delete or move them first");
+                        let count = if installs == 1 { "an install".into() } else { format!("{installs} installs") };
+                        let text = format!("app `{name}` still has {count}");
                         return Err(StoreError::Conflict(text));
                     }
                     for table in [

@@ -304,13 +304,18 @@ impl Store {
     }
 
     pub async fn has_archive(&self, org: &OrgId, digest: &model::Digest) -> Result<bool> {
+        Ok(self.archive_size(org, digest).await?.is_some())
+    }
+
+    /// How many bytes an archive has, where it is here.
+    pub async fn archive_size(&self, org: &OrgId, digest: &model::Digest) -> Result<Option<u64>> {
         let (org, digest) = (org.clone(), digest.clone());
         self.main()
             .read(move |tx| {
                 let (org, digest) = (org.clone(), digest.clone());
                 Box::pin(async move {
-                    let sql = "SELECT digest FROM archives WHERE org_id = $1 AND digest = $2";
-                    Ok(tx.get(sql, params![&org, digest.as_str()]).await?.is_some())
+                    let sql = "SELECT size_bytes FROM archives WHERE org_id = $1 AND digest = $2";
+                    tx.get(sql, params![&org, digest.as_str()]).await?.map(|row| row.get(0)).transpose()
                 })
             })
             .await

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::{Client, Result, UPLOAD_TIMEOUT, segment};
 use crate::control::{
-    ActionRun, ActionWorkflow, ActionWorkflowConfig, App, AppConfig, AppVariable, Component, CreateActionWorkflowRun,
-    CreateAppVariable, InstallActionWorkflow, InstallInputs, Rendered, SyncApp, SyncedApp, UpdateApp,
-    UpdateInstallInputs, WorkflowStarted,
+    ActionRun, ActionWorkflow, ActionWorkflowConfig, App, AppConfig, AppInputConfig, AppVariable, Component,
+    CreateActionWorkflowRun, CreateAppVariable, InstallActionWorkflow, InstallInputs, Rendered, SyncApp, SyncedApp,
+    UpdateApp, UpdateInstallInputs, WorkflowStarted,
 };
 
 impl Client {
@@ -87,6 +87,11 @@ impl Client {
     pub async fn delete_variable(&self, app: &str, name: &str) -> Result<bool> {
         let path = format!("/v1/apps/{}/secret/{}", segment(app), segment(name));
         self.json(self.call(Method::DELETE, path)).await
+    }
+
+    /// The inputs that the active version of an app declares.
+    pub async fn declared_inputs(&self, app: &str) -> Result<AppInputConfig> {
+        self.json(self.get(format!("/v1/apps/{}/input-latest-config", segment(app)))).await
     }
 
     pub async fn install_inputs(&self, install: &str) -> Result<InstallInputs> {

@@ -156,9 +156,11 @@ lean! {
         required {
             description: String,
             display_name: String,
+        }
+        optional {
+            /// Place in the display; by name where all are equal.
             index: i64,
         }
-        optional {}
     }
 
     pub struct AppInputRequest {
@@ -166,9 +168,9 @@ lean! {
             description: String,
             display_name: String,
             group: String,
-            index: i64,
         }
         optional {
+            index: i64,
             default: String,
             required: bool,
             sensitive: bool,

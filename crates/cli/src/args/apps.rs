@@ -58,6 +58,9 @@ pub enum Apps {
         from: Option<String>,
         /// The newer version [default: the active one]
         to: Option<String>,
+        /// The app that a directory is compared with, where it has another name
+        #[arg(long = "app", value_name = "APP", value_parser = name)]
+        with: Option<String>,
     },
     /// Show what a component or an action would receive on an install; secrets are masked
     Render {

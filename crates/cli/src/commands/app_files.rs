@@ -40,7 +40,8 @@ pub(super) fn init(out: &Output, dir: &Path) -> Result<()> {
         out.line(dir.join(path).display().to_string())?;
     }
     out.success(&format!("app `{name}` is written"));
-    out.hint(&format!("`ferry apps sync {0}` checks and syncs it", dir.display()));
+    let dir = dir.display();
+    out.hint(&format!("`ferry apps validate {dir}` checks it, `ferry apps sync {dir}` syncs it"));
     Ok(())
 }
 
@@ -57,6 +58,7 @@ async fn read(out: &Output, args: &AppDir, complete: bool) -> Result<Read> {
     if out.stderr_terminal && !config::wanted(&tree).is_empty() {
         progress.set("fetching remote files");
     }
+    let complete = complete || args.strict || args.update_lock;
     let fetched = app_dir::fetch(&args.dir, &mut tree, args.update_lock).await?;
     progress.clear();
     if let Some(failure) = fetched.failures.into_iter().next().filter(|_| complete) {
@@ -157,26 +159,42 @@ pub(super) async fn graph(out: &Output, args: &AppDir, format: GraphFormat) -> R
     Ok(0)
 }
 
-/// Packs the app's local sources and uploads those that the server may not have.
-async fn upload(client: &Client, out: &Output, dir: &Path, config: &AppConfig) -> Result<BTreeMap<String, String>> {
+/// Packs the app's local sources; uploads those that the server does not have, unless this is only a plan.
+async fn upload(
+    client: &Client,
+    out: &Output,
+    dir: &Path,
+    config: &AppConfig,
+    plan: bool,
+) -> Result<BTreeMap<String, String>> {
     let mut digests = BTreeMap::new();
     for source in config::local_sources(config) {
         if digests.contains_key(&source.directory) {
             continue;
         }
         let (digest, tar) = archive::pack(&dir.join(&source.directory))?;
-        let mut progress = Progress::new(out);
-        if out.stderr_terminal {
-            progress.set(&format!("uploading `{}` ({})", source.directory, bytes(tar.len() as u64)));
+        if !plan && client.archive(&digest).await.is_err() {
+            let mut progress = Progress::new(out);
+            if out.stderr_terminal {
+                progress.set(&format!("uploading `{}` ({})", source.directory, bytes(tar.len() as u64)));
+            }
+            client.put_archive(&digest, tar.into()).await?;
         }
-        client.put_archive(&digest, tar.into()).await?;
         digests.insert(source.directory, digest.to_string());
     }
     Ok(digests)
 }
 
+/// What a sync came to.
+enum Synced {
+    /// The app is not there yet, and this was only a plan.
+    New(Vec<config::Change>),
+    /// By the name of the app.
+    Done(String, Box<SyncedApp>),
+}
+
 /// Syncs a directory once.
-async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std::result::Result<SyncedApp, u8>> {
+async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std::result::Result<Synced, u8>> {
     let (tree, config) = match valid(out, &args.dir, true).await? {
         Ok(read) => read,
         Err(code) => return Ok(Err(code)),
@@ -185,6 +203,9 @@ async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std:
     if let Err(error) = client.app(&app).await {
         if error.status() != Some(404) {
             return Err(error.into());
+        }
+        if args.plan {
+            return Ok(Ok(Synced::New(config::diff(&AppConfig::default(), &config))));
         }
         let (display_name, description) =
             config.metadata.as_ref().map_or((None, None), |m| (m.display_name.clone(), m.description.clone()));
@@ -198,14 +219,15 @@ async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std:
             out.note(&format!("app `{app}` is created"));
         }
     }
-    let local_sources = upload(client, out, &args.dir.dir, &config).await?;
+    let local_sources = upload(client, out, &args.dir.dir, &config, args.plan).await?;
     let request = api::control::SyncApp {
         config: serde_json::to_value(&config).map_err(|e| CliError::failed(e.to_string()))?,
         local_sources,
         cli_version: env!("CARGO_PKG_VERSION").into(),
         plan_only: args.plan,
     };
-    Ok(Ok(client.sync_app(&app, &request).await?))
+    let synced = client.sync_app(&app, &request).await?;
+    Ok(Ok(Synced::Done(app, Box::new(synced))))
 }
 
 pub(super) async fn sync(global: &Global, out: &Output, args: &SyncApp) -> Result<u8> {
@@ -222,15 +244,28 @@ pub(super) async fn sync(global: &Global, out: &Output, args: &SyncApp) -> Resul
     }
 }
 
-fn show_synced(out: &Output, args: &SyncApp, synced: &SyncedApp) -> Result<()> {
+fn show_synced(out: &Output, args: &SyncApp, synced: &Synced) -> Result<()> {
+    let (app, synced) = match synced {
+        Synced::Done(app, synced) => (app, synced),
+        Synced::New(changes) => {
+            let changes: Vec<Value> = changes.iter().filter_map(|c| serde_json::to_value(c).ok()).collect();
+            if out.json {
+                return Ok(out.json(&json!({ "unchanged": false, "changes": changes }))?);
+            }
+            show_changes(out, &changes)?;
+            out.note("the app does not exist yet; this would be its first version");
+            return Ok(());
+        }
+    };
     if out.json {
         return Ok(out.json(synced)?);
     }
     show_changes(out, &synced.changes)?;
     for removed in &synced.removed {
-        let app = &synced.config.stamp.app_id;
         out.warn(&format!("{} `{}` is in the app, and in no file any more", removed.kind, removed.name));
-        out.hint(&format!("`ferry apps retire {app} {} --yes` retires it", removed.name));
+        if !args.plan {
+            out.hint(&format!("`ferry apps retire {app} {} --yes` retires it", removed.name));
+        }
     }
     let version = synced.config.version;
     match (args.plan, synced.unchanged) {
@@ -255,9 +290,10 @@ pub(super) fn show_changes(out: &Output, changes: &[Value]) -> Result<()> {
         let name = if name.is_empty() { part } else { format!("{part} {name}") };
         out.change(sign, &name)?;
         for field in change.get("fields").and_then(Value::as_array).into_iter().flatten() {
-            let side = |key: &str| field.get(key).and_then(Value::as_str).map(brief);
+            let side = |key: &str| field.get(key).and_then(Value::as_str);
             let path = text(field, "path");
-            match (side("old"), side("new")) {
+            let (old, new) = brief(side("old"), side("new"));
+            match (old, new) {
                 (Some(old), Some(new)) => out.change('~', &format!("  {path}: {old} → {new}"))?,
                 (Some(old), None) => out.change('-', &format!("  {path}: {old}"))?,
                 (None, Some(new)) => out.change('+', &format!("  {path}: {new}"))?,
@@ -268,18 +304,28 @@ pub(super) fn show_changes(out: &Output, changes: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// The first line of a value, cut where it is long.
-fn brief(value: &str) -> String {
-    let first = value.lines().next().unwrap_or_default();
-    let cut: String = first.chars().take(60).collect();
-    let more = if cut.len() < value.len() { "…" } else { "" };
-    format!("\"{cut}{more}\"")
+/// The first line of two values that is not the same, cut where it is long.
+fn brief(old: Option<&str>, new: Option<&str>) -> (Option<String>, Option<String>) {
+    let line = |value: &str, n: usize| value.lines().nth(n).unwrap_or_default().to_owned();
+    let differs = |n: &usize| old.map(|v| line(v, *n)) != new.map(|v| line(v, *n));
+    let lines = old.into_iter().chain(new).map(|v| v.lines().count()).max().unwrap_or_default();
+    let first = (0..lines).find(differs).unwrap_or_default();
+    let cut = |value: &str| {
+        let line = line(value, first);
+        let cut: String = line.chars().take(60).collect();
+        let (before, after) = (
+            if first > 0 { "…" } else { "" },
+            if cut.len() < line.len() || value.lines().count() > first + 1 { "…" } else { "" },
+        );
+        format!("\"{before}{cut}{after}\"")
+    };
+    (old.map(cut), new.map(cut))
 }
 
 /// Shows what a directory would change.
-pub(super) async fn diff_directory(global: &Global, out: &Output, dir: &Path) -> Result<u8> {
+pub(super) async fn diff_directory(global: &Global, out: &Output, dir: &Path, app: Option<String>) -> Result<u8> {
     let dir = AppDir { dir: dir.to_owned(), strict: false, update_lock: false };
-    sync(global, out, &SyncApp { dir, app: None, plan: true, watch: false }).await
+    sync(global, out, &SyncApp { dir, app, plan: true, watch: false }).await
 }
 
 /// Syncs on every save, until it is interrupted.

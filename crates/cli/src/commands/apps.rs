@@ -17,8 +17,8 @@ pub(super) async fn run(global: &Global, out: &Output, command: Apps) -> Result<
         Apps::Validate(args) => return app_files::validate(out, &args).await,
         Apps::Graph { dir, format } => return app_files::graph(out, &dir, format).await,
         Apps::Sync(args) => return app_files::sync(global, out, &args).await,
-        Apps::Diff { app, from: None, to: None } if Path::new(&app).is_dir() => {
-            return app_files::diff_directory(global, out, Path::new(&app)).await;
+        Apps::Diff { app, from: None, to: None, with } if Path::new(&app).is_dir() => {
+            return app_files::diff_directory(global, out, Path::new(&app), with).await;
         }
         other => online(&connect(global).await?, out, other).await?,
     }
@@ -41,7 +41,7 @@ async fn online(client: &Client, out: &Output, command: Apps) -> Result<()> {
             let found = named(client, &app, client.app_configs(&app, limit).await).await?;
             configs(out, &app, &found)?;
         }
-        Apps::Diff { app, from, to } => diff(client, out, &app, from, to).await?,
+        Apps::Diff { app, from, to, with: _ } => diff(client, out, &app, from, to).await?,
         Apps::Render { install, component, action } => render(client, out, &install, component, action).await?,
         Apps::Components { app } => components(client, out, &app).await?,
         Apps::Retire { app, what, yes } => retire(client, out, &app, &what, yes).await?,

@@ -79,11 +79,24 @@ async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, Str
     if changed {
         out.success(&format!("version {} of the inputs is in force", inputs.version));
     }
-    let rows: Vec<_> = inputs.redacted_values.iter().map(|(name, value)| vec![strong(name), cell(value)]).collect();
+    let app = client.install(name).await?.app_id;
+    let declared = client.declared_inputs(app.as_str()).await.map(|d| d.inputs).unwrap_or_default();
+    let rows: Vec<_> = declared
+        .iter()
+        .map(|input| {
+            let value = inputs.redacted_values.get(&input.name).cloned().unwrap_or_default();
+            let marks = [(input.required, "required"), (input.sensitive, "sensitive")];
+            let mut notes: Vec<&str> = marks.iter().filter(|(on, _)| *on).map(|(_, note)| *note).collect();
+            if !input.sensitive && !value.is_empty() && value == input.default {
+                notes.push("default");
+            }
+            vec![strong(&input.name), cell(value), dim(&input.input_type), dim(notes.join(", "))]
+        })
+        .collect();
     if rows.is_empty() {
         out.note("the app declares no inputs");
     } else {
-        out.table(&["INPUT", "VALUE"], rows)?;
+        out.table(&["INPUT", "VALUE", "?TYPE", "?NOTE"], rows)?;
     }
     Ok(())
 }

@@ -89,11 +89,11 @@ async fn mistakes_are_told_with_their_place_and_nothing_is_synced() {
         .iter()
         .map(|d| (d["code"].as_str().unwrap(), d["file"].as_str().unwrap(), d["line"].as_i64().unwrap()))
         .collect();
-    assert!(found.contains(&("unknown_input", "actions/greet.toml", 22)), "{found:?}");
+    assert!(found.contains(&("unknown_input", "actions/greet.toml", 21)), "{found:?}");
     assert!(found.iter().any(|(code, file, _)| (*code, *file) == ("missing_key", "components/greeting.toml")));
     let drawn = system.ferry(&["apps", "validate", path]).await;
     let text = String::from_utf8_lossy(&drawn.stderr).into_owned();
-    for part in ["actions/greet.toml:22:", "did you mean `who`?", "^^^", "2 errors, 1 warning"] {
+    for part in ["actions/greet.toml:21:", "did you mean `who`?", "^^^", "2 errors, 1 warning"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let refused = system.ferry(&["apps", "sync", path]).await;

@@ -287,10 +287,12 @@ async fn of_install(
 ) -> ApiResult<List<wire::InstallActionWorkflow>> {
     let install = state.store().install(&at.org, &install).await?;
     let page = search.page()?;
+    let app = state.store().app(&at.org, install.app_id.as_str()).await?;
+    let active = configs::latest_sections(&state, &app).await?;
     let app = Some(&install.app_id);
     let found = state.store().entities(&at.org, app, KIND, &search.q, page.offset(), page.fetch()).await?;
     let mut actions = Vec::with_capacity(found.len());
-    for action in found {
+    for action in found.into_iter().filter(|a| active.iter().any(|s| s.entity_id.as_ref() == Some(&a.id))) {
         actions.push(on_install(&state, &install, action, Page { limit: Some(1), ..Page::default() }).await?);
     }
     Ok(List::new(actions, page))
@@ -312,8 +314,11 @@ async fn run(
     let view = view(&state, &at, &install).await?;
     let active = state.store().sections(&at.org, &view.config.id).await?;
     let section = active.into_iter().find(|s| s.id == section_id).ok_or_else(|| {
-        let text = format!("config {section_id} is not of the active version of app `{}`", view.app.name);
-        ApiError::new(api::ErrorCode::NotFound, text).hint("GET /v1/action-workflows/{id}/latest-config has the id")
+        let (app, version) = (&view.app.name, view.config.version.unwrap_or_default());
+        let text = format!("the action is not part of version {version} of app `{app}`, which is active");
+        ApiError::new(api::ErrorCode::NotFound, text).hint(
+            "it was removed from the app's files, or an older version of it was meant; sync the app, or start it anew",
+        )
     })?;
     let action = sections::alone(&section)?.actions.into_iter().next().ok_or(StoreError::NotFound("action"))?;
     if !action.triggers.iter().any(|t| t.r#type == "manual") {

@@ -10,7 +10,7 @@ use http::StatusCode;
 use model::runner::RunnerKind;
 use model::{Digest, InstallId, RunnerId, constants, spec};
 use serde_json::json;
-use store::{NewRunner, archive_key};
+use store::{NewRunner, StoreError, archive_key};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -23,7 +23,9 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Params};
 
 pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
-    let uploads = OpenApiRouter::new().routes(routes!(put_archive)).layer(DefaultBodyLimit::max(limits.archive_bytes));
+    let uploads = OpenApiRouter::new()
+        .routes(routes!(put_archive, get_archive))
+        .layer(DefaultBodyLimit::max(limits.archive_bytes));
     let scripts =
         OpenApiRouter::new().routes(routes!(run_action)).layer(DefaultBodyLimit::max(limits.large_body_bytes));
     OpenApiRouter::new()
@@ -205,4 +207,16 @@ async fn put_archive(
     state.store().blobs().put(&archive_key(&at.org, &digest), body).await?;
     state.store().add_archive(&at.org, &digest, size_bytes, state.conductor.now()).await?;
     Ok((StatusCode::CREATED, Json(Archive { digest, size_bytes })))
+}
+
+/// Whether an archive is here, so that it need not be uploaded again.
+#[utoipa::path(get, path = "/v1/archives/{digest}", tag = "actions", security(("token" = ["read-only"])), params(("digest" = String, Path, description = "`sha256:` and 64 hexadecimal characters")), responses((status = 200, body = Archive), (status = 404, body = api::ErrorBody)))]
+async fn get_archive(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(digest): Path<String>,
+) -> ApiResult<Json<Archive>> {
+    let digest = Digest::parse(&digest).map_err(ApiError::invalid)?;
+    let size_bytes = state.store().archive_size(&at.org, &digest).await?.ok_or(StoreError::NotFound("archive"))?;
+    Ok(Json(Archive { digest, size_bytes }))
 }

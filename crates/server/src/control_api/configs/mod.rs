@@ -313,9 +313,9 @@ async fn diff(
     let to = find(&state, &app, &which).await?;
     let against = params.against.ok_or_else(|| ApiError::invalid("say what to compare with: `?against=`"))?;
     let from = find(&state, &app, &against).await?;
-    let (from, _) = state.conductor.app_config(&at.org, &from).await?;
-    let (to, _) = state.conductor.app_config(&at.org, &to).await?;
-    Ok(Json(sync::changes(Some(&from), &to)))
+    let (from, to) =
+        (state.conductor.app_config(&at.org, &from).await?, state.conductor.app_config(&at.org, &to).await?);
+    Ok(Json(sync::changes(&from, &to)))
 }
 
 /// What a section is about, where it is a component or an action.
@@ -361,8 +361,13 @@ pub(super) async fn put(
         created_by: at.owner.account.id.clone(),
         created_at: now,
     };
-    // What can't be a part of a config is refused here, where the client knows what it sent.
-    sections::alone(&section).map_err(|e| ApiError::invalid(e.message))?;
+    // What can't be a part of any config is refused here, where the client knows what it sent.
+    let alone = sections::alone(&section).map_err(|e| ApiError::invalid(e.message))?;
+    let mut problems = config::check(&alone);
+    problems.retain(|p| p.severity == config::Severity::Error && p.code == config::Code::BadValue);
+    if !problems.is_empty() {
+        return Err(sections::refused(&problems));
+    }
     state.store().put_section(&at.org, &app.id, section.clone()).await?;
     Ok(section)
 }

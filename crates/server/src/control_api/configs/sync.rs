@@ -29,11 +29,23 @@ pub(in crate::control_api) async fn latest_sections(state: &AppState, app: &App)
     }
 }
 
-/// What changed, as the CLI draws it.
-pub(super) fn changes(from: Option<&AppConfig>, to: &AppConfig) -> Vec<Value> {
-    let nothing = AppConfig::default();
-    let changes = config::diff(from.unwrap_or(&nothing), to);
-    changes.iter().filter_map(|change| serde_json::to_value(change).ok()).collect()
+/// A config with the digests of its local sources.
+pub(super) type Whole = (AppConfig, BTreeMap<String, String>);
+
+/// What changed, as the CLI draws it; a local source as a whole.
+pub(super) fn changes(from: &Whole, to: &Whole) -> Vec<Value> {
+    let mut changes: Vec<Value> =
+        config::diff(&from.0, &to.0).iter().filter_map(|change| serde_json::to_value(change).ok()).collect();
+    for directory in from.1.keys().chain(to.1.keys()).collect::<BTreeSet<_>>() {
+        let kind = match (from.1.get(directory), to.1.get(directory)) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            (Some(old), Some(new)) if old != new => "changed",
+            (Some(_), Some(_)) => continue,
+        };
+        changes.push(json!({ "part": app::LOCAL_SOURCES, "name": directory, "kind": kind, "fields": [] }));
+    }
+    changes
 }
 
 /// Components and actions that the app has, and this config does not.
@@ -58,6 +70,11 @@ async fn removed(state: &AppState, app: &App, config: &AppConfig) -> ApiResult<V
 /// The components and actions of a config; those that are new get these ids.
 fn entities(state: &AppState, config: &AppConfig, now: Timestamp) -> Vec<NewEntity> {
     let id = |kind: EntityKind| kind.new_id(now, state.conductor.random_u128());
+    // Those that files name, and those that templates read.
+    let mut after: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for edge in config::Graph::new(config).map(|graph| graph.dependencies).unwrap_or_default() {
+        after.entry(edge.component).or_default().push(edge.on);
+    }
     let components = config.components.iter().map(|component| NewEntity {
         id: id(EntityKind::Component),
         kind: EntityKind::Component,
@@ -65,7 +82,7 @@ fn entities(state: &AppState, config: &AppConfig, now: Timestamp) -> Vec<NewEnti
         entity_type: Some(component.kind.name().to_owned()),
         var_name: component.common.var_name.clone().unwrap_or_default(),
         labels: component.common.labels.clone(),
-        dependencies: component.common.dependencies.clone(),
+        dependencies: after.get(&component.common.name).cloned().unwrap_or_default(),
     });
     let actions = config.actions.iter().map(|action| NewEntity {
         id: id(EntityKind::Action),
@@ -87,16 +104,24 @@ struct Checked {
     warnings: Vec<Value>,
 }
 
+/// What is no error this time.
+#[derive(Default)]
+struct Tolerance {
+    code: Option<config::Code>,
+    /// Local sources that were not uploaded: nothing is made yet.
+    not_uploaded: bool,
+}
+
 /// The very checks that the CLI makes, and what only the server knows.
 async fn check(
     state: &AppState,
     at: &InOrg,
     config: AppConfig,
     local_sources: BTreeMap<String, String>,
-    tolerated: Option<config::Code>,
+    tolerance: Tolerance,
 ) -> ApiResult<Checked> {
     let mut problems = config::check(&config);
-    for problem in problems.iter_mut().filter(|p| Some(p.code) == tolerated) {
+    for problem in problems.iter_mut().filter(|p| Some(p.code) == tolerance.code) {
         problem.severity = Severity::Warning;
     }
     if problems.iter().any(|p| p.severity == Severity::Error) {
@@ -108,7 +133,7 @@ async fn check(
             Some(digest) => state.store().has_archive(&at.org, digest).await?,
             None => false,
         };
-        if !uploaded {
+        if !uploaded && !tolerance.not_uploaded {
             let text = format!("the local source `{directory}` was not uploaded");
             return Err(ApiError::invalid(text).hint("`ferry apps sync` packs and uploads it"));
         }
@@ -179,8 +204,8 @@ pub(super) async fn commit_draft(
     let (config, local_sources) = app::assemble(posted.iter().map(|s| &s.body))?;
     // Older clients know no roles: only one that speaks of them must name all three.
     let speaks_of_roles = posted.iter().any(|s| s.kind == "permissions");
-    let tolerated = (!speaks_of_roles).then_some(config::Code::MissingRole);
-    let checked = check(state, at, config, local_sources, tolerated).await?;
+    let code = (!speaks_of_roles).then_some(config::Code::MissingRole);
+    let checked = check(state, at, config, local_sources, Tolerance { code, not_uploaded: false }).await?;
     let commit = Commit {
         sections: fresh_sections(state, at, &draft, &checked, &posted),
         entities: entities(state, &checked.config, state.conductor.now()),
@@ -205,13 +230,15 @@ pub(super) async fn sync(
     let wanted = request.value;
     let config = AppConfig::from_json(&wanted.config)
         .map_err(|e| ApiError::invalid(format!("`config` is not a config: {e}")))?;
-    let checked = check(&state, &at, config, wanted.local_sources, None).await?;
+    let tolerance = Tolerance { not_uploaded: wanted.plan_only, ..Tolerance::default() };
+    let checked = check(&state, &at, config, wanted.local_sources, tolerance).await?;
     let before = state.store().active_config(&at.org, &app.id).await?;
     let known = match &before {
-        Some(before) => Some(state.conductor.app_config(&at.org, before).await?.0),
-        None => None,
+        Some(before) => state.conductor.app_config(&at.org, before).await?,
+        None => Whole::default(),
     };
-    let (changes, removed) = (changes(known.as_ref(), &checked.config), removed(&state, &app, &checked.config).await?);
+    let wanted_whole = (checked.config.clone(), checked.local_sources.clone());
+    let (changes, removed) = (changes(&known, &wanted_whole), removed(&state, &app, &checked.config).await?);
     let readme = checked.config.metadata.as_ref().and_then(|m| m.readme.clone()).unwrap_or_default();
     let unchanged = before.as_ref().is_some_and(|b| b.digest.as_ref() == Some(&checked.digest));
     let draft = super::draft(&state, &at, &app, readme, wanted.cli_version);
