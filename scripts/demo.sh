@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Brings the whole system up, runs an action of three steps on the local runner, and leaves the system up (ONCE=1: stops it).
+# Brings the whole system up, syncs an example app, runs its actions on the local runner, and leaves the system up (ONCE=1:
+# stops it).
 source "$(dirname "$0")/lib.sh"
 need_rust
 bin=${CARGO_TARGET_DIR:-$PWD/target}/debug
@@ -34,8 +35,14 @@ grep -v '^Stop: ' "$data/dev.out"
 
 run() { printf '\n$ ferry %s\n' "$*"; ferry "$@"; }
 run orgs list
-run apps list
 run installs list
+run apps validate examples/shop
+run apps sync examples/shop --app hello
+run apps graph examples/shop
+run actions list --install local
+run actions run greet --install local
+run installs inputs local --set shop_name="Ada's corner"
+run actions run greet --install local
 run actions run --install local --file examples/hello/action.toml
 run jobs list --limit 3
 run runners get local

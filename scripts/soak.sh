@@ -13,13 +13,15 @@ source "$(dirname "$0")/lib.sh"
 need_rust
 part=${PART:-kills}
 until=$((SECONDS + ${SOAK_MINUTES:-20} * 60))
-bins="${CARGO_TARGET_DIR:-target}/release"
+target=${CARGO_TARGET_DIR:-target}
+bins="$target/release"
+mkdir -p "$target"
 it() { cargo test --release -p ferry --all-features --test it -- --nocapture "$@"; }
 
 again_and_again() {
     local rounds=0
     while [ "$SECONDS" -lt "$until" ]; do
-        "$@" >target/soak.log 2>&1 || { tail -n 60 target/soak.log; say "soak $part: failed in round $((rounds + 1))"; exit 1; }
+        "$@" >"$target/soak.log" 2>&1 || { tail -n 60 "$target/soak.log"; say "soak $part: failed in round $((rounds + 1))"; exit 1; }
         rounds=$((rounds + 1))
         say "soak $part: $rounds rounds good"
     done
@@ -30,7 +32,7 @@ again_and_again() {
 templates() {
     command -v go >/dev/null 2>&1 || { say "Go is missing: install it (1.22 or later), this part compares with it"; exit 1; }
     local go
-    go="$(realpath -m "${CARGO_TARGET_DIR:-target}")/templates-go"
+    go="$(realpath -m "$target")/templates-go"
     go build -C crates/template/tests/go -o "$go" . &&
         cargo run --release -q -p template --example against_go -- "$go" "${COUNT:-20000}" "${SEED:-1}"
 }

@@ -62,16 +62,20 @@ apps.create_app_sandbox_config(
     nuon.ServiceCreateAppSandboxConfigRequest(
         sandbox_inputs={"region": "{{.nuon.install_stack.outputs.region}}"},
         terraform_version="1.11.4",
-        public_git_vcs_config=repo,
+        public_git_vcs_config=nuon.ServicePublicGitVCSSandboxConfigRequest(repo="acme/infra", directory=".", branch="main"),
     ),
 )
 apps.create_app_runner_config(
     app.id, nuon.ServiceCreateAppRunnerConfigRequest(type=nuon.AppAppRunnerType.AWS_MINUS_EKS, env_vars={"A": "1"})
 )
 inputs = apps.get_app_input_latest_config(app.id)
-same("the inputs", [(i.name, i.required, i.default) for i in inputs.inputs], [("size", True, "3"), ("password", False, None)])
+found = sorted((i.name, i.required, i.default or "") for i in inputs.inputs)
+same("the inputs", found, [("password", False, ""), ("size", True, "3")])
 same("the sandbox", apps.get_app_sandbox_latest_config(app.id).public_git_vcs_config.repo, "acme/infra")
 same("the runner", apps.get_app_runner_latest_config(app.id).env_vars, {"A": "1"})
+same("all inputs", len(apps.get_app_input_configs(app.id)), 1)
+same("all sandboxes", len(apps.get_app_sandbox_configs(app.id)), 1)
+same("all runners", len(apps.get_app_runner_configs(app.id)), 1)
 
 network = components.create_component(app.id, nuon.ServiceCreateComponentRequest(name="network"))
 web = components.create_component(app.id, nuon.ServiceCreateComponentRequest(name="web", dependencies=[network.id]))

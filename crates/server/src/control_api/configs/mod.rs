@@ -36,9 +36,11 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .routes(routes!(latest_sandbox))
         .routes(routes!(latest_runner))
         .routes(routes!(latest_policies))
+        .routes(routes!(list_input))
+        .routes(routes!(list_sandbox))
         .routes(routes!(post_input))
         .routes(routes!(post_sandbox))
-        .routes(routes!(post_runner))
+        .routes(routes!(post_runner, list_runner))
         .routes(routes!(post_stack))
         .routes(routes!(post_permissions))
         .routes(routes!(post_break_glass))
@@ -46,6 +48,8 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .routes(routes!(post_secrets))
         .routes(routes!(post_operation_roles))
         .routes(routes!(sync::sync))
+        // As clients of an older dialect call it.
+        .route("/v1/apps/{app_id}/runner-config", axum::routing::post(post_runner))
         .layer(DefaultBodyLimit::max(limits.large_body_bytes))
 }
 
@@ -493,3 +497,28 @@ latest_section!(latest_input, "/v1/apps/{app_id}/input-latest-config", AppInputC
 latest_section!(latest_sandbox, "/v1/apps/{app_id}/sandbox-latest-config", AppSandboxConfig, sandbox);
 latest_section!(latest_runner, "/v1/apps/{app_id}/runner-latest-config", AppRunnerConfig, runner);
 latest_section!(latest_policies, "/v1/apps/{app_id}/latest-policies-config", AppPoliciesConfig, policies);
+
+/// A handler for a section of all versions and drafts.
+macro_rules! all_sections {
+    ($name:ident, $path:literal, $answer:ident, $field:ident) => {
+        #[doc = concat!("The section of all versions and drafts, newest first: `", $path, "`.")]
+        #[utoipa::path(get, path = $path, tag = "configs", security(("token" = ["read-only"])), params(("app_id" = String, Path, description = "name or id"), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::$answer]), (status = 404, body = api::ErrorBody)))]
+        async fn $name(
+            State(state): State<AppState>,
+            Reader(at): Reader,
+            Path(app): Path<String>,
+            Params(page): Params<Page>,
+        ) -> ApiResult<List<wire::$answer>> {
+            let app = state.store().app(&at.org, &app).await?;
+            let mut found = Vec::new();
+            for config in state.store().configs(&at.org, &app.id, page.offset(), page.fetch()).await? {
+                found.extend(shown(&state, &config, true).await?.$field);
+            }
+            Ok(List::new(found, page))
+        }
+    };
+}
+
+all_sections!(list_input, "/v1/apps/{app_id}/input-configs", AppInputConfig, input);
+all_sections!(list_sandbox, "/v1/apps/{app_id}/sandbox-configs", AppSandboxConfig, sandbox);
+all_sections!(list_runner, "/v1/apps/{app_id}/runner-configs", AppRunnerConfig, runner);
