@@ -116,7 +116,12 @@ fn write(verb: &Verb, letter: char, value: &Value, out: &mut Out, budget: &mut B
         ('c', Value::Int(n) | Value::Int64(n)) => character(*n).to_string(),
         ('q', Value::Int(n) | Value::Int64(n)) => quote_character(character(*n)),
         ('U', Value::Int(n) | Value::Int64(n)) => format!("U+{n:04X}"),
-        (_, value) => return out.push(&format!("%!{letter}({}={})", value.type_name(), value.text(budget)?)),
+        // Width and precision hold for what is told of the mistake, too.
+        (_, value) => {
+            out.push(&format!("%!{letter}({}=", value.type_name()))?;
+            write(verb, 'v', value, out, budget)?;
+            return out.push(")");
+        }
     };
     pad(verb, &text, matches!(value, Value::Int(_) | Value::Int64(_)), out)
 }

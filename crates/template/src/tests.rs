@@ -64,6 +64,7 @@ const RESULTS: &[(&str, &str)] = &[
         "{{ printf \"%s-%d %v %q %5.2f|%-4s|%04d|%x|%t|%%\" \"a\" 3 true \"q\" 1.5 \"l\" 7 255 false }}",
         "a-3 true \"q\"  1.50|l   |0007|ff|false|%",
     ),
+    ("{{ printf \"%5s|%-5d|\" 1 \"x\" }}", "%!s(int=    1)|%!d(string=x    )|"),
     ("{{ printf \"%d %s\" \"x\" }}{{ printf \"a\" 1 }}", "%!d(string=x) %!s(MISSING)a%!(EXTRA int=1)"),
     ("{{ html \"<a>&'\" }}{{ js \"a'b<\" }}{{ urlquery \"a b&c\" }}", "&lt;a&gt;&amp;&#39;a\\'b\\u003Ca+b%26c"),
     ("{{ printf \"%.3g %G %+v % x|%.0d|%q\" 1234.5 1e-9 1 \"hi\" 0 65 }}", "1.23e+03 1E-09 1 68 69||'A'"),
@@ -153,16 +154,26 @@ fn results() {
     }
 }
 
-/// What real Go gave for every expression of the apps that we know, with made-up data (`null`: an error). The soak compares anew.
+/// What real Go gave (`null`: an error), with made-up data: for every expression of the apps that we know, and for templates that
+/// are made up. The soak compares anew, with Go itself.
 #[test]
 fn recorded_results_of_go() {
-    let recorded: serde_json::Value = serde_json::from_str(include_str!("../tests/go/recorded.json")).unwrap();
-    let cases = recorded["cases"].as_array().unwrap();
-    assert!(cases.len() > 600);
-    for case in cases {
-        let text = case[0].as_str().unwrap();
-        let ours = Template::parse(text).and_then(|template| template.render(&recorded["data"], &Bounds::default()));
-        assert_eq!(ours.as_deref().ok(), case[1].as_str(), "{text}: {ours:?}");
+    for (file, least) in
+        [(include_str!("../tests/go/recorded.json"), 600), (include_str!("../tests/go/generated.json"), 2_400)]
+    {
+        let recorded: serde_json::Value = serde_json::from_str(file).unwrap();
+        let cases = recorded["cases"].as_array().unwrap();
+        assert!(cases.len() >= least);
+        for case in cases {
+            let text = case[0].as_str().unwrap();
+            let ours =
+                Template::parse(text).and_then(|template| template.render(&recorded["data"], &Bounds::default()));
+            // Go cuts a character in two, which is an error here.
+            if ours.as_ref().is_err_and(|error| error.message.ends_with("cuts a character")) {
+                continue;
+            }
+            assert_eq!(ours.as_deref().ok(), case[1].as_str(), "{text}: {ours:?}");
+        }
     }
 }
 
