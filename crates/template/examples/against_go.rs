@@ -43,7 +43,7 @@ fn main() -> anyhow::Result<()> {
         let result = |go: &Value| if go["ok"] == true { go["text"].clone() } else { Value::Null };
         let cases: Vec<Value> = made_up.map(|(task, go)| json!([task["template"], result(go)])).collect();
         let lines: Vec<String> = cases.iter().map(ToString::to_string).collect();
-        std::fs::write(file, format!("{{\"data\":{data},\"cases\":[\n{}\n]}}\n", lines.join(",\n")))?;
+        fs_err::write(file, format!("{{\"data\":{data},\"cases\":[\n{}\n]}}\n", lines.join(",\n")))?;
     }
     Ok(())
 }

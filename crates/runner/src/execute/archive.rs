@@ -261,4 +261,82 @@ mod tests {
         let wrong = check_and_unpack(&dir.path().join("a.tar"), &Digest::of(b"x"), dir.path(), 1);
         assert!(wrong.expect_err("digest").contains("another digest"));
     }
+
+    /// What lies under a directory, without following links: paths, and bytes of files.
+    fn found(dir: &Path) -> (Vec<PathBuf>, u64) {
+        let (mut paths, mut bytes, mut left) = (Vec::new(), 0, vec![dir.to_owned()]);
+        while let Some(dir) = left.pop() {
+            for entry in fs::read_dir(dir).expect("dir").flatten() {
+                let meta = fs::symlink_metadata(entry.path()).expect("meta");
+                if meta.is_dir() {
+                    left.push(entry.path());
+                }
+                bytes += if meta.is_file() { meta.len() } else { 0 };
+                paths.push(entry.path());
+            }
+        }
+        (paths, bytes)
+    }
+
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// Headers that lie, with checksums that are right: whatever they say, nothing gets out, and nothing panics.
+        #[test]
+        fn anything_at_all_stays_inside(
+            changes in proptest::collection::vec((0usize..6, 0usize..345, prop_oneof![Just(b'/'), Just(b'.'), Just(b'0'), Just(b'7'), Just(0), Just(0x80), any::<u8>()]), 1..12),
+            cut in prop_oneof![3 => Just(None), 1 => (0usize..6000).prop_map(Some)],
+            compress in any::<bool>(),
+        ) {
+            let mut builder = tar::Builder::new(Vec::new());
+            file(&mut builder, "a/one", &[1; 700], 0o644);
+            link(&mut builder, "a/link", "../a/one");
+            file(&mut builder, "two", b"2", 0o755);
+            let mut bytes = builder.into_inner().expect("tar");
+            for (block, at, value) in changes {
+                let start = (block * 512).min(bytes.len() - 512);
+                let header = &mut bytes[start..start + 512];
+                header[at] = value;
+                header[148..156].fill(b' ');
+                let sum: u32 = header.iter().map(|b| u32::from(*b)).sum();
+                header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+            }
+            bytes.truncate(cut.unwrap_or(bytes.len()));
+            if compress {
+                bytes = zstd::encode_all(&bytes[..], 1).expect("zstd");
+            }
+            let dir = tempfile::tempdir().expect("dir");
+            let place = dir.path().join("source");
+            fs::create_dir(&place).expect("dir");
+            let path = dir.path().join("a.tar");
+            fs::write(&path, &bytes).expect("write");
+            let _ = check_and_unpack(&path, &Digest::of(&bytes), &place, 1 << 20);
+            let (paths, size) = found(dir.path());
+            prop_assert!(paths.iter().all(|p| *p == path || p.starts_with(&place)), "{paths:?}");
+            prop_assert!(size <= (1 << 20) + bytes.len() as u64, "{size} bytes");
+        }
+    }
+
+    /// A few kilobytes that would become gigabytes.
+    #[test]
+    fn a_bomb_is_defused() {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("zeros").expect("path");
+        header.set_size(64 << 30);
+        header.set_cksum();
+        let mut bytes = header.as_bytes().to_vec();
+        bytes.extend(vec![0; 8 << 20]);
+        let bytes = zstd::encode_all(&bytes[..], 1).expect("zstd");
+        assert!(bytes.len() < 10_000, "{}", bytes.len());
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("a.tar");
+        fs::write(&path, &bytes).expect("write");
+        let place = dir.path().join("source");
+        fs::create_dir(&place).expect("dir");
+        let refused = check_and_unpack(&path, &Digest::of(&bytes), &place, 1 << 20).expect_err("refused");
+        assert!(refused.contains("more than"), "{refused}");
+        assert_eq!(found(&place).1, 0);
+    }
 }
