@@ -3,6 +3,7 @@
 //! `bench DIST_DIR OUT.json [PART…]`: `DIST_DIR` holds `ferry` and `ferry-runner`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a table")]
 
+mod apps;
 mod bare;
 mod dispatch;
 mod drone;
@@ -105,7 +106,7 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 6] = ["idle", "dispatch", "throughput", "work", "parked", "growth"];
+const PARTS: [&str; 7] = ["idle", "apps", "dispatch", "throughput", "work", "parked", "growth"];
 
 /// Measures these parts; all of them when none is named.
 async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
@@ -120,6 +121,10 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
     if wanted("idle") {
         eprintln!("idle …");
         figures.extend(idle(dist, round_trip_ms).await?);
+    }
+    if wanted("apps") {
+        eprintln!("apps …");
+        figures.extend(apps::figures(options(dist)?).await?);
     }
     if wanted("dispatch") {
         eprintln!("dispatch …");
