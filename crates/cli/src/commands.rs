@@ -85,7 +85,9 @@ pub(crate) async fn explain(client: &Client, kind: Kind, wanted: &str, error: Cl
         Kind::Runner => "runner",
     };
     // Something else that belongs to it may be what is missing.
-    if error.status() != Some(404) || !error.to_string().ends_with(&format!("no such {what}")) {
+    let told = error.to_string();
+    let about_it = [format!("no such {what}"), format!("no {what} `{wanted}`")].iter().any(|part| told.contains(part));
+    if error.status() != Some(404) || !about_it {
         return error.into();
     }
     let names: std::result::Result<Vec<String>, ClientError> = match kind {

@@ -2,6 +2,7 @@
 
 mod action_workflows;
 mod apps;
+mod component_configs;
 mod components;
 mod configs;
 mod events;
@@ -38,7 +39,8 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(tokens::routes())
         .merge(apps::routes())
         .merge(configs::routes(limits))
-        .merge(components::routes(limits))
+        .merge(components::routes())
+        .merge(component_configs::routes(limits))
         .merge(action_workflows::routes(limits))
         .merge(inputs::routes())
         .merge(installs::routes(limits))

@@ -14,7 +14,7 @@ use store::{App, Config, ConfigStatus, EntityKind, Section, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{action_workflows, components};
+use super::{action_workflows, component_configs};
 use crate::AppState;
 use crate::auth::{InOrg, Operator, Reader};
 use crate::config::Limits;
@@ -148,7 +148,7 @@ async fn show_sections(
             "secrets" => shown.secrets = Some(sections::show_secrets(stamp, section, &document)),
             "operation_roles" => shown.operation_role_config = Some(sections::show_operation_roles(stamp, &document)),
             "components" => {
-                let connection = components::connection(state, config, section).await?;
+                let connection = component_configs::connection(state, config, section).await?;
                 shown.component_config_connections.push(connection);
             }
             "actions" => {
