@@ -48,6 +48,13 @@ absent! {
     [] u64, |n| *n == 0;
 }
 
+/// Clients of some languages write `null` for an empty list: it means the same as nothing.
+pub(crate) fn null_is_nothing<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 /// A wire type of which most fields may be absent, and are not sent when they are.
 macro_rules! lean {
     ($($(#[$meta:meta])* pub struct $name:ident {
@@ -59,7 +66,7 @@ macro_rules! lean {
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
         pub struct $name {
             $($(#[$rmeta])* pub $rfield: $rty,)*
-            $($(#[$ometa])* #[serde(default, skip_serializing_if = "crate::control::Absent::is_absent")] pub $ofield: $oty,)*
+            $($(#[$ometa])* #[serde(default, deserialize_with = "crate::control::null_is_nothing", skip_serializing_if = "crate::control::Absent::is_absent")] pub $ofield: $oty,)*
         }
     )*};
 }

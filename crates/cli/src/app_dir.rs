@@ -14,7 +14,7 @@ use crate::error::{CliError, Result};
 /// Where the digests of remote contents are kept, beside the app's files.
 pub(crate) const LOCK: &str = "ferry.lock";
 /// Directories that hold nothing of an app.
-const SKIPPED: [&str; 4] = [".git", ".terraform", "node_modules", "target"];
+pub(crate) const SKIPPED: [&str; 3] = [".git", ".terraform", "node_modules"];
 const FILES_MAX: usize = 50_000;
 const BYTES_MAX: usize = 512 << 20;
 /// For one remote file.

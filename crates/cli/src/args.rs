@@ -243,7 +243,7 @@ pub struct RunAction {
     #[arg(long, value_name = "NAME=COMMAND", group = "what", value_parser = key_value)]
     pub step: Vec<(String, String)>,
     /// Name of the action in lists
-    #[arg(long)]
+    #[arg(long, conflicts_with = "action")]
     pub name: Option<String>,
     /// Environment variable; without `=` its value is taken from here
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
@@ -252,13 +252,13 @@ pub struct RunAction {
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable)]
     pub secret_env: Vec<(String, String)>,
     /// Time limit of the action [default: 5m]
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, conflicts_with = "action")]
     pub timeout: Option<Duration>,
     /// Directory that goes along (without `.git`); commands run in it
-    #[arg(long, value_name = "DIR", conflicts_with = "git")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["git", "action"])]
     pub source_dir: Option<PathBuf>,
     /// Git repository that the runner clones; commands run in it
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "action")]
     pub git: Option<String>,
     /// Branch, tag or commit
     #[arg(long, value_name = "REF", requires = "git")]
@@ -267,22 +267,22 @@ pub struct RunAction {
     #[arg(long, value_name = "DIR", requires = "git")]
     pub git_dir: Option<String>,
     /// Jobs of the same target never run at the same time
-    #[arg(long)]
+    #[arg(long, conflicts_with = "action")]
     pub target: Option<String>,
     /// Higher goes first
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, conflicts_with = "action")]
     pub priority: i64,
     /// Memory limit, like `512MiB`
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "action")]
     pub memory: Option<u64>,
     /// Limit on processes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "action")]
     pub processes: Option<u64>,
     /// Cores, like `0.5`
-    #[arg(long, value_name = "CORES", value_parser = cpu_millis)]
+    #[arg(long, value_name = "CORES", value_parser = cpu_millis, conflicts_with = "action")]
     pub cpus: Option<u64>,
     /// Limit on files that the action writes, like `1GiB`
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "action")]
     pub disk: Option<u64>,
     /// Do not wait
     #[arg(long, short)]

@@ -7,7 +7,7 @@ use model::spec::SECRET_BYTES_MIN;
 use model::waiting::Presence;
 use model::{Digest, OrgId};
 use serde_json::{Map, Value, json};
-use store::{Config, EntityKind, Install, Result, Section, StoreError};
+use store::{Config, EntityKind, Install, Result, StoreError};
 
 use crate::Conductor;
 
@@ -117,22 +117,23 @@ impl Conductor {
         assemble(sections.iter().map(|s| &s.body))
     }
 
-    /// The section of a config that configures a component or an action.
-    pub async fn section_of(&self, org: &OrgId, config: &Config, entity: &str) -> Result<Section> {
-        let sections = self.store.sections(org, &config.id).await?;
-        sections.into_iter().find(|s| s.entity_id.as_deref() == Some(entity)).ok_or(StoreError::NotFound("config"))
-    }
-
-    /// What templates of an install see: org, app, install, inputs, and what actions have put out.
-    pub async fn install_tree(&self, install: &Install, config: &AppConfig) -> Result<InstallTree> {
+    /// What templates of an install see: org, app, install, inputs, and what actions have put out. For eyes other than the
+    /// install's, `mask` stands for every sensitive value.
+    pub async fn install_tree(&self, install: &Install, config: &AppConfig, mask: Option<&str>) -> Result<InstallTree> {
         let (org_id, store) = (&install.org_id, &self.store);
         let (org, app) = (store.org(org_id).await?, store.app(org_id, install.app_id.as_str()).await?);
         let runner = store.runner(org_id, install.runner_id.as_str()).await?;
         let given = store.current_inputs(org_id, &install.id).await?.map(|i| i.values).unwrap_or_default();
-        let variables = store.variables(org_id, &install.app_id).await?;
-        let inputs = effective_inputs(config, &given);
+        let mut variables = store.variables(org_id, &install.app_id).await?;
+        let mut inputs = effective_inputs(config, &given);
         let hidden = config.inputs.iter().filter(|i| i.sensitive).filter_map(|i| inputs.get(&i.name).cloned());
         let sensitive = hidden.chain(variables.iter().map(|v| v.value.clone())).collect();
+        if let Some(mask) = mask {
+            for input in config.inputs.iter().filter(|input| input.sensitive) {
+                inputs.insert(input.name.clone(), mask.to_owned());
+            }
+            variables.iter_mut().for_each(|variable| mask.clone_into(&mut variable.value));
+        }
         let variables: BTreeMap<&str, &str> = variables.iter().map(|v| (v.name.as_str(), v.value.as_str())).collect();
         let workflows = self.workflows(install, config).await?;
         let nuon = json!({

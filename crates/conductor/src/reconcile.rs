@@ -37,6 +37,7 @@ impl Default for Pace {
 const BATCH: u64 = 256;
 const HEALTH_CHECKS_KEPT_S: i64 = 3600;
 const IDEMPOTENCY_DAYS: i64 = 7;
+const DRAFT_DAYS: i64 = 7;
 
 impl Conductor {
     /// Runs all reconcilers until told to stop; none waits for another.
@@ -86,6 +87,7 @@ impl Conductor {
     pub async fn reconcile_cleanup(&self) -> Result<()> {
         self.refresh_keys().await?;
         self.store.forget_old_idempotency(self.now().plus_s(-IDEMPOTENCY_DAYS * 86_400)).await?;
+        self.store.prune_drafts(self.now().plus_s(-DRAFT_DAYS * 86_400)).await?;
         let old = self.now().plus_s(-HEALTH_CHECKS_KEPT_S);
         while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}
         Ok(())

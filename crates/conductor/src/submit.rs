@@ -34,6 +34,8 @@ pub struct SyncedAction {
     pub local_sources: BTreeMap<String, String>,
     pub trigger_type: String,
     pub run_env: BTreeMap<String, String>,
+    /// Values that must not appear in the log, beside the sensitive ones of the install.
+    pub secrets: Vec<String>,
 }
 
 /// A job that is about the runner itself.
@@ -109,7 +111,7 @@ impl Conductor {
             let mut at = problem.path.split('/').skip(1);
             let step = at.next().and_then(|n| n.parse::<usize>().ok()).and_then(|n| synced.action.steps.get(n));
             let (step, field) = (step.map_or("", |s| s.name.as_str()), at.collect::<Vec<_>>().join("."));
-            let text = format!("step `{step}`, {field}: {}", problem.message);
+            let text = tree.masked(&format!("step `{step}`, {field}: {}", problem.message));
             return Err(StoreError::Conflict(format!("action `{}` can't be rendered: {text}", synced.action.name)));
         }
         let steps: Vec<config::ActionStep> = serde_json::from_value(rendering.value).map_err(corrupt)?;
@@ -141,7 +143,10 @@ impl Conductor {
             priority: 0,
             timeout_s: timeout.map_or(constants::ACTION_TIMEOUT_S, |t| t.as_secs().max(1)),
             limits: Limits::default(),
-            secrets: tree.sensitive.iter().filter(|value| value.len() >= SECRET_BYTES_MIN).cloned().collect(),
+            secrets: {
+                let known = tree.sensitive.iter().filter(|value| value.len() >= SECRET_BYTES_MIN);
+                known.cloned().chain(synced.secrets).collect()
+            },
             work: Work::ActionsWorkflow(spec),
             run: Some(run),
         };

@@ -1,6 +1,6 @@
 //! What changes between two configs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -68,11 +68,13 @@ impl Differ {
             return self.thing(part, "", old, new);
         }
         let (old, new) = (items(old), items(new));
+        let by_key =
+            |things: &'_ [Value]| things.iter().map(|thing| (key(thing), thing.clone())).collect::<BTreeMap<_, _>>();
+        let (before, now) = (by_key(old), by_key(new));
         for thing in old {
-            let now = new.iter().find(|now| same_thing(thing, now));
-            self.thing(part, name(thing), Some(thing), now);
+            self.thing(part, name(thing), Some(thing), now.get(&key(thing)));
         }
-        for thing in new.iter().filter(|now| !old.iter().any(|thing| same_thing(thing, now))) {
+        for thing in new.iter().filter(|thing| !before.contains_key(&key(thing))) {
             self.thing(part, name(thing), None, Some(thing));
         }
         self.order(part, old, new);
@@ -81,11 +83,8 @@ impl Differ {
     /// The order of inputs is that of their display.
     fn order(&mut self, part: &str, old: &[Value], new: &[Value]) {
         let both = |here: &[Value], there: &[Value]| -> Vec<String> {
-            here.iter()
-                .map(name)
-                .filter(|known| there.iter().any(|other| name(other) == *known))
-                .map(str::to_owned)
-                .collect()
+            let there: BTreeSet<&str> = there.iter().map(name).collect();
+            here.iter().map(name).filter(|known| there.contains(known)).map(str::to_owned).collect()
         };
         let (before, after) = (both(old, new), both(new, old));
         if before != after {
@@ -134,10 +133,10 @@ fn name(thing: &Value) -> &str {
     thing.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Policies of different types may share a name.
-fn same_thing(one: &Value, other: &Value) -> bool {
-    let policy = |thing: &Value| thing.get("contents").is_some();
-    name(one) == name(other) && (!policy(one) || one.get("type") == other.get("type"))
+/// What a thing is known by. Policies of different types may share a name.
+fn key(thing: &Value) -> (String, String) {
+    let kind = thing.get("type").and_then(Value::as_str).filter(|_| thing.get("contents").is_some());
+    (name(thing).to_owned(), kind.unwrap_or_default().to_owned())
 }
 
 fn compare(
@@ -149,14 +148,19 @@ fn compare(
 ) {
     match (old, new) {
         (old, new) if old == new => {}
-        (Some(Value::Object(old)), Some(Value::Object(new))) => {
-            let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-            for key in keys {
+        // Down to the leaves, also where one side has nothing: only a leaf is known to be hidden.
+        (Some(Value::Object(_)) | None, Some(Value::Object(_)) | None) => {
+            let fields = |side: Option<&Value>| side.and_then(Value::as_object).cloned().unwrap_or_default();
+            let (old, new) = (fields(old), fields(new));
+            for key in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 compare(&path, old.get(key), new.get(key), hidden, out);
             }
         }
-        (Some(Value::Array(old)), Some(Value::Array(new))) if old.iter().chain(new).any(Value::is_object) => {
+        (Some(Value::Array(_)) | None, Some(Value::Array(_)) | None)
+            if items(old).iter().chain(items(new)).any(Value::is_object) =>
+        {
+            let (old, new) = (items(old), items(new));
             for index in 0..old.len().max(new.len()) {
                 compare(&format!("{path}[{index}]"), old.get(index), new.get(index), hidden, out);
             }

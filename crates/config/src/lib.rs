@@ -76,9 +76,25 @@ pub fn load(tree: &Tree, options: Options) -> Loaded {
             findings.say(Said { severity, code, message, hint: other.or(hint) }, &at.file, at.span);
         }
     }
-    let diagnostics = findings.done();
+    let mut diagnostics = findings.done();
+    point_at_misspellings(&mut diagnostics);
     let failed = diagnostics.iter().any(|found| found.severity == Severity::Error);
     Loaded { config: (!failed).then_some(config), diagnostics, sources }
+}
+
+/// A key that is missing because it is misspelt is missing there, not at the top of its table.
+fn point_at_misspellings(diagnostics: &mut [Diagnostic]) {
+    let misspelt: Vec<Diagnostic> = diagnostics.iter().filter(|d| d.code == Code::UnknownKey).cloned().collect();
+    for missing in diagnostics.iter_mut().filter(|d| d.code == Code::MissingKey) {
+        let Some(key) = missing.message.strip_suffix(" is missing") else { continue };
+        let meant = format!("did you mean {key}?");
+        let here =
+            |d: &&Diagnostic| d.file == missing.file && d.line >= missing.line && d.hint.as_ref() == Some(&meant);
+        if let Some(found) = misspelt.iter().find(here) {
+            (missing.line, missing.column, missing.span) = (found.line, found.column, found.span.clone());
+            missing.hint = Some(format!("it is misspelt here: write {key}"));
+        }
+    }
 }
 
 /// The remote addresses that an app's files name and whose contents are not at hand: they belong into [`Tree::fetched`] before [`load`].

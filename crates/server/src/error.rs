@@ -13,13 +13,15 @@ pub(crate) struct ApiError {
     pub(crate) hint: Option<String>,
     /// For the log alone.
     pub(crate) internal: Option<String>,
+    /// Made from what is there now, the same may succeed.
+    pub(crate) stale: bool,
 }
 
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, internal: None }
+        Self { code, message: message.into(), hint: None, internal: None, stale: false }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -62,6 +64,7 @@ impl From<StoreError> for ApiError {
             StoreError::Ambiguous { .. } | StoreError::Conflict(_) | StoreError::Transition(_) => {
                 Self::new(C::Conflict, message)
             }
+            StoreError::Stale(_) => Self { stale: true, ..Self::new(C::Conflict, message).hint("try again") },
             StoreError::IdempotencyMismatch => Self::new(C::IdempotencyMismatch, message),
             StoreError::LeaseLost => Self::new(C::LeaseLost, message),
             StoreError::Fenced => Self::new(C::SessionFenced, message),

@@ -124,6 +124,13 @@ impl<T> List<T> {
     }
 }
 
+impl<T> List<T> {
+    /// Items of this page, where not everything that was fetched is one.
+    pub(crate) fn with_more(items: Vec<T>, page: Page, more: bool) -> Self {
+        Self { items, page, more }
+    }
+}
+
 impl<T: serde::Serialize> IntoResponse for List<T> {
     fn into_response(self) -> Response {
         let mut headers = HeaderMap::new();

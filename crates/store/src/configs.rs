@@ -1,7 +1,7 @@
 //! Configs: immutable, numbered versions of an app's files, kept as sealed sections. A draft takes sections until it is
 //! committed; the commit is one transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{AccountId, AppId, ConfigId, Digest, OrgId, SectionId, Timestamp};
 use serde_json::Value as Json;
@@ -90,6 +90,10 @@ pub struct Section {
 #[derive(Debug, Clone)]
 pub struct Commit {
     pub digest: Digest,
+    /// The version that it was made from; none before the first one.
+    pub based_on: Option<ConfigId>,
+    /// The sections of the draft that it was made from.
+    pub read: BTreeSet<SectionId>,
     pub sections: Vec<Section>,
     /// What its components and actions are, by kind and name; those that the app does not have yet get these ids. The ids of
     /// their sections are filled in by the store.
@@ -202,12 +206,16 @@ async fn place_entities(tx: &mut Tx<'_>, config: &Config, commit: &Commit) -> Re
 }
 
 impl Store {
-    /// Begins a draft.
-    pub async fn create_draft(&self, config: Config) -> Result<()> {
+    /// Begins a draft, with its first section.
+    pub async fn create_draft(&self, config: Config, first: Section) -> Result<()> {
+        let sealed = self.seal_section(&config.org_id, &first).await?;
         self.main()
             .write(move |tx| {
-                let config = config.clone();
-                Box::pin(async move { insert(tx, &config).await })
+                let (config, first, sealed) = (config.clone(), first.clone(), sealed.clone());
+                Box::pin(async move {
+                    insert(tx, &config).await?;
+                    put(tx, &config.org_id, &config.app_id, &first, &sealed).await
+                })
             })
             .await
     }
@@ -236,7 +244,9 @@ impl Store {
                 let (org, app, section, sealed) = (org.clone(), app.clone(), section.clone(), sealed.clone());
                 Box::pin(async move {
                     let config = config_of(tx, &org, &app, &section.config_id).await?;
-                    if config.status != ConfigStatus::Draft {
+                    // A write, so that a commit at the same time sees it, or is seen.
+                    let touch = "UPDATE configs SET updated_at = $2 WHERE id = $1 AND status = 'draft'";
+                    if tx.exec(touch, params![&config.id, section.created_at]).await? == 0 {
                         return Err(StoreError::Conflict(not_a_draft(&config)));
                     }
                     put(tx, &org, &app, &section, &sealed).await
@@ -266,7 +276,7 @@ impl Store {
             .await
     }
 
-    /// All versions and drafts, newest first.
+    /// Drafts, then versions, newest first.
     pub async fn configs(&self, org: &OrgId, app: &AppId, offset: u64, limit: u64) -> Result<Vec<Config>> {
         let (org, app) = (org.clone(), app.clone());
         self.main()
@@ -275,7 +285,7 @@ impl Store {
                 Box::pin(async move {
                     let sql = static_sql!(
                         COLUMNS,
-                        "WHERE org_id = $1 AND app_id = $2 AND status <> 'same' ORDER BY id DESC LIMIT $3 OFFSET $4"
+                        "WHERE org_id = $1 AND app_id = $2 AND status <> 'same' ORDER BY CASE WHEN version IS NULL THEN 0 ELSE 1 END, version DESC, id DESC LIMIT $3 OFFSET $4"
                     );
                     tx.query(sql, params![&org, &app, limit, offset]).await?.iter().map(from_row).collect()
                 })
@@ -314,7 +324,7 @@ impl Store {
         self.open_sections(org, sealed).await
     }
 
-    /// The sections that configured a component or an action, newest first.
+    /// The sections that configured a component or an action, newest first: those of versions, then those of open drafts.
     pub async fn sections_of(&self, org: &OrgId, entity: &str, offset: u64, limit: u64) -> Result<Vec<Section>> {
         let (org_id, entity) = (org.clone(), entity.to_owned());
         let sealed: Vec<SealedSection> = self
@@ -322,10 +332,7 @@ impl Store {
             .read(move |tx| {
                 let (org, entity) = (org_id.clone(), entity.clone());
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        SECTION_COLUMNS,
-                        "WHERE org_id = $1 AND entity_id = $2 ORDER BY id DESC LIMIT $3 OFFSET $4"
-                    );
+                    let sql = "SELECT s.id, s.config_id, s.kind, s.name, s.entity_id, s.checksum, s.created_by, s.created_at, s.body FROM sections s JOIN configs c ON c.id = s.config_id WHERE s.org_id = $1 AND s.entity_id = $2 AND c.status <> 'error' ORDER BY CASE WHEN c.status = 'draft' THEN 1 ELSE 0 END, s.id DESC LIMIT $3 OFFSET $4";
                     tx.query(sql, params![&org, entity, limit, offset]).await?.iter().map(section_from).collect()
                 })
             })
@@ -333,14 +340,14 @@ impl Store {
         self.open_sections(org, sealed).await
     }
 
-    /// How many sections configured each of these.
+    /// How many versions have configured each component and action of an app.
     pub async fn section_counts(&self, org: &OrgId, app: &AppId) -> Result<BTreeMap<String, u64>> {
         let (org, app) = (org.clone(), app.clone());
         self.main()
             .read(move |tx| {
                 let (org, app) = (org.clone(), app.clone());
                 Box::pin(async move {
-                    let sql = "SELECT entity_id, COUNT(*) FROM sections WHERE org_id = $1 AND app_id = $2 AND entity_id IS NOT NULL GROUP BY entity_id";
+                    let sql = "SELECT s.entity_id, COUNT(*) FROM sections s JOIN configs c ON c.id = s.config_id WHERE s.org_id = $1 AND s.app_id = $2 AND s.entity_id IS NOT NULL AND c.status IN ('active', 'outdated') GROUP BY s.entity_id";
                     tx.query(sql, params![&org, &app]).await?.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
                 })
             })
@@ -388,19 +395,59 @@ impl Store {
             .await
     }
 
-    /// What a client notes about a draft.
-    pub async fn describe_draft(&self, config: &Config, description: &str, state: &str, now: Timestamp) -> Result<()> {
-        let (id, description, state) = (config.id.clone(), description.to_owned(), state.to_owned());
+    /// What a client notes about a draft; what it does not say stays.
+    pub async fn describe_draft(
+        &self,
+        config: &Config,
+        description: Option<String>,
+        state: Option<String>,
+        now: Timestamp,
+    ) -> Result<Config> {
+        let config = config.clone();
         self.main()
             .write(move |tx| {
-                let (id, description, state) = (id.clone(), description.clone(), state.clone());
+                let (config, description, state) = (config.clone(), description.clone(), state.clone());
                 Box::pin(async move {
-                    tx.exec(
-                        "UPDATE configs SET description = $2, state = $3, updated_at = $4 WHERE id = $1 AND status = 'draft'",
-                        params![&id, &description, &state, now],
-                    )
-                    .await?;
-                    Ok(())
+                    let note = "UPDATE configs SET description = COALESCE($2, description), state = COALESCE($3, state), updated_at = $4 WHERE id = $1 AND status = 'draft'";
+                    if tx.exec(note, params![&config.id, description, state, now]).await? == 0 {
+                        return Err(StoreError::Conflict(not_a_draft(&config)));
+                    }
+                    config_of(tx, &config.org_id, &config.app_id, &config.id).await
+                })
+            })
+            .await
+    }
+
+    /// The newest draft of an account, or this new one with its first section.
+    pub async fn draft_of(&self, new: Config, first: Section) -> Result<Config> {
+        let sealed = self.seal_section(&new.org_id, &first).await?;
+        self.main()
+            .write(move |tx| {
+                let (new, first, sealed) = (new.clone(), first.clone(), sealed.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE org_id = $1 AND app_id = $2 AND created_by = $3 AND status = 'draft' ORDER BY id DESC LIMIT 1"
+                    );
+                    if let Some(row) = tx.get(sql, params![&new.org_id, &new.app_id, &new.created_by]).await? {
+                        return from_row(&row);
+                    }
+                    insert(tx, &new).await?;
+                    put(tx, &new.org_id, &new.app_id, &first, &sealed).await?;
+                    Ok(new)
+                })
+            })
+            .await
+    }
+
+    /// Deletes drafts that nobody has committed since, and what was abandoned.
+    pub async fn prune_drafts(&self, before: Timestamp) -> Result<u64> {
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    let of = "DELETE FROM sections WHERE config_id IN (SELECT id FROM configs WHERE version IS NULL AND updated_at < $1)";
+                    tx.exec(of, params![before]).await?;
+                    tx.exec("DELETE FROM configs WHERE version IS NULL AND updated_at < $1", params![before]).await
                 })
             })
             .await
@@ -429,14 +476,30 @@ async fn activate(
     {
         return Err(StoreError::Conflict(not_a_draft(&config)));
     }
+    if tx.get("SELECT 1 FROM apps WHERE org_id = $1 AND id = $2", params![&org, &app]).await?.is_none() {
+        return Err(StoreError::NotFound("app"));
+    }
     let before = active(tx, &org, &app).await?;
+    if before.as_ref().map(|b| &b.id) != commit.based_on.as_ref() {
+        return Err(StoreError::Stale("another version became active meanwhile"));
+    }
+    let there = tx.query("SELECT id FROM sections WHERE config_id = $1", params![&config.id]).await?;
+    let there: BTreeSet<SectionId> = there.iter().map(|row| row.get(0)).collect::<Result<_>>()?;
+    if there != commit.read {
+        return Err(StoreError::Stale("the draft has got another section meanwhile"));
+    }
     if let Some(before) = before.as_ref().filter(|b| b.digest.as_ref() == Some(&commit.digest)) {
         if drafts.is_some() {
             let same = "UPDATE configs SET status = 'same', same_as = $2, updated_at = $3 WHERE id = $1";
             tx.exec(same, params![&config.id, &before.id, commit.now]).await?;
             tx.exec("DELETE FROM sections WHERE config_id = $1", params![&config.id]).await?;
         }
-        return Ok(before.clone());
+        let mut same = before.clone();
+        if let Some(state) = &commit.state {
+            tx.exec("UPDATE configs SET state = $2 WHERE id = $1", params![&before.id, state]).await?;
+            same.state = state.clone();
+        }
+        return Ok(same);
     }
     config.version = Some(before.as_ref().and_then(|b| b.version).unwrap_or(0) + 1);
     config.status = ConfigStatus::Active;

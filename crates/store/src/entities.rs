@@ -75,6 +75,9 @@ pub struct NewEntity {
     pub dependencies: Vec<String>,
 }
 
+/// More components, or actions, than any app may have.
+pub const ENTITIES_MAX: u64 = 2_000;
+
 const COLUMNS: &str = "SELECT id, org_id, app_id, name, type, var_name, labels, dependencies, retired_at, created_by, created_at, updated_at FROM entities";
 
 fn from_row(row: &Row) -> Result<Entity> {
@@ -239,6 +242,11 @@ impl Store {
             .await
     }
 
+    /// All of one app that are not retired, by name.
+    pub async fn all_entities(&self, org: &OrgId, app: &AppId, kind: EntityKind) -> Result<Vec<Entity>> {
+        self.entities(org, Some(app), kind, "", 0, ENTITIES_MAX).await
+    }
+
     pub async fn change_entity(
         &self,
         kind: EntityKind,
@@ -274,11 +282,11 @@ async fn change_entity(
     entity.var_name = change.var_name.unwrap_or(entity.var_name);
     entity.labels = change.labels.unwrap_or(entity.labels);
     entity.dependencies = change.dependencies.unwrap_or(entity.dependencies);
-    entity.retired_at = change.retire.then_some(now);
+    entity.retired_at = if change.retire { Some(now) } else { entity.retired_at };
     entity.updated_at = now;
-    let retired = "UPDATE entities SET name = $2, var_name = $3, labels = $4, dependencies = $5, retired_at = $6, updated_at = $7 WHERE id = $1";
+    let written = "UPDATE entities SET name = $2, var_name = $3, labels = $4, dependencies = $5, retired_at = $6, updated_at = $7 WHERE id = $1";
     tx.exec(
-        retired,
+        written,
         params![
             &entity.id,
             &entity.name,

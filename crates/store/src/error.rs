@@ -12,6 +12,9 @@ pub enum StoreError {
     Ambiguous { what: &'static str, name: String, count: usize },
     #[error("{0}")]
     Conflict(String),
+    /// What a write was made from has changed; made from what is there now, it may succeed.
+    #[error("someone else was faster: {0}")]
+    Stale(&'static str),
     #[error("this idempotency key was used for another request")]
     IdempotencyMismatch,
     #[error("the execution's epoch is not current")]

@@ -38,8 +38,8 @@ impl InstallInputs {
     }
 }
 
-fn variable_place(id: &VariableId) -> String {
-    format!("variables|{id}|value")
+fn variable_place(app: &AppId, name: &str) -> String {
+    format!("variables|{app}|{name}|value")
 }
 
 fn inputs_place(id: &InputsId) -> String {
@@ -130,47 +130,30 @@ impl Store {
 
     /// Sets a variable of an app.
     pub async fn set_variable(&self, org: &OrgId, app: &AppId, variable: Variable) -> Result<Variable> {
-        let (org_id, app_id, name) = (org.clone(), app.clone(), variable.name.clone());
-        let known: Option<VariableId> = self
-            .main()
-            .glance(move |tx| {
-                let (org, app, name) = (org_id.clone(), app_id.clone(), name.clone());
-                Box::pin(async move {
-                    let sql = "SELECT id FROM variables WHERE org_id = $1 AND app_id = $2 AND name = $3";
-                    tx.get(sql, params![&org, &app, &name]).await?.map(|row| row.get(0)).transpose()
-                })
-            })
-            .await?;
-        let variable = Variable { id: known.unwrap_or(variable.id), ..variable };
-        let sealed = self.org_keys(org).await?.seal(&variable_place(&variable.id), variable.value.as_bytes());
-        let (org, app, set) = (org.clone(), app.clone(), variable.clone());
+        let place = variable_place(app, &variable.name);
+        let sealed = self.org_keys(org).await?.seal(&place, variable.value.as_bytes());
+        let (org, app) = (org.clone(), app.clone());
         self.main()
             .write(move |tx| {
-                let (org, app, v, sealed) = (org.clone(), app.clone(), set.clone(), sealed.clone());
+                let (org, app, v, sealed) = (org.clone(), app.clone(), variable.clone(), sealed.clone());
                 Box::pin(async move {
-                    let changed = tx
-                        .exec("UPDATE variables SET value = $2, updated_at = $3 WHERE id = $1", params![&v.id, sealed.clone(), v.updated_at])
-                        .await?;
-                    if changed == 0 {
-                        tx.exec(
-                            "INSERT INTO variables (id, org_id, app_id, name, value, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
-                            params![&v.id, &org, &app, &v.name, sealed, &v.created_by, v.created_at],
+                    let row = tx
+                        .get(
+                            "INSERT INTO variables (id, org_id, app_id, name, value, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT (app_id, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at RETURNING id, created_by, created_at",
+                            params![&v.id, &org, &app, &v.name, sealed, &v.created_by, v.updated_at],
                         )
-                        .await?;
-                    }
-                    let data = serde_json::json!({ "name": v.name });
-                    let subject = ("app", app.as_str());
-                    let actor = v.created_by.as_str();
-                    record(tx, Note { org: &org, now: v.updated_at, kind: "app.variable", subject, actor, data }).await
+                        .await?
+                        .ok_or_else(|| StoreError::corrupt("variable"))?;
+                    note(tx, &org, &app, "app.variable", &v.name, v.created_by.as_str(), v.updated_at).await?;
+                    Ok(Variable { id: row.get(0)?, created_by: row.get(1)?, created_at: row.get(2)?, ..v })
                 })
             })
-            .await?;
-        Ok(variable)
+            .await
     }
 
     /// The variables of an app, by name, opened.
     pub async fn variables(&self, org: &OrgId, app: &AppId) -> Result<Vec<Variable>> {
-        let (org_id, app) = (org.clone(), app.clone());
+        let (org_id, app_id, app) = (org.clone(), app.clone(), app.clone());
         let rows = self
             .main()
             .read(move |tx| {
@@ -184,28 +167,50 @@ impl Store {
         let mut found = Vec::with_capacity(rows.len());
         for row in rows {
             let id: VariableId = row.get(0)?;
-            let value = self.open_sealed(org, &variable_place(&id), &row.get::<Vec<u8>>(5)?).await?;
+            let name: String = row.get(1)?;
+            let value = self.open_sealed(org, &variable_place(&app_id, &name), &row.get::<Vec<u8>>(5)?).await?;
             let value = String::from_utf8(value).map_err(|_| StoreError::corrupt("variable"))?;
-            let (name, created_by, created_at, updated_at) = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
+            let (created_by, created_at, updated_at) = (row.get(2)?, row.get(3)?, row.get(4)?);
             found.push(Variable { id, name, value, created_by, created_at, updated_at });
         }
         Ok(found)
     }
 
     /// Deletes a variable, by name or id.
-    pub async fn delete_variable(&self, org: &OrgId, app: &AppId, name_or_id: &str) -> Result<()> {
-        let (org, app, name) = (org.clone(), app.clone(), name_or_id.to_owned());
+    pub async fn delete_variable(
+        &self,
+        org: &OrgId,
+        app: &AppId,
+        name_or_id: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (org, app, name, actor) = (org.clone(), app.clone(), name_or_id.to_owned(), actor.to_owned());
         self.main()
             .write(move |tx| {
-                let (org, app, name) = (org.clone(), app.clone(), name.clone());
+                let (org, app, name, actor) = (org.clone(), app.clone(), name.clone(), actor.clone());
                 Box::pin(async move {
                     let sql = "DELETE FROM variables WHERE org_id = $1 AND app_id = $2 AND (id = $3 OR name = $3)";
-                    match tx.exec(sql, params![&org, &app, &name]).await? {
-                        0 => Err(StoreError::NotFound("variable")),
-                        _ => Ok(()),
+                    if tx.exec(sql, params![&org, &app, &name]).await? == 0 {
+                        return Err(StoreError::NotFound("variable"));
                     }
+                    note(tx, &org, &app, "app.variable-deleted", &name, &actor, now).await
                 })
             })
             .await
     }
+}
+
+/// Notes what happened to a variable, without its value.
+async fn note(
+    tx: &mut Tx<'_>,
+    org: &OrgId,
+    app: &AppId,
+    kind: &'static str,
+    name: &str,
+    actor: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let (subject, data) = (("app", app.as_str()), serde_json::json!({ "name": name }));
+    record(tx, Note { org, now, kind, subject, actor, data }).await
 }

@@ -66,7 +66,9 @@ lean! {
     pub struct CreateActionWorkflowConfig {
         required {
             app_config_id: String,
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             steps: Vec<ActionStepRequest>,
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             triggers: Vec<ActionTriggerRequest>,
         }
         optional {
@@ -135,6 +137,8 @@ lean! {
         optional {
             role: String,
             run_env_vars: Labels,
+            /// Values that must not appear in the log, beside the sensitive ones of the install.
+            secrets: Vec<String>,
         }
     }
 
@@ -201,6 +205,7 @@ lean! {
 
     pub struct UpdateInstallInputs {
         required {
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             inputs: Labels,
         }
         optional {

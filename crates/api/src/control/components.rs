@@ -69,7 +69,9 @@ lean! {
         required {
             #[serde(flatten)]
             base: ComponentConfigBase,
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             variables: Labels,
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             env_vars: Labels,
         }
         optional {
@@ -111,6 +113,7 @@ lean! {
             #[serde(flatten)]
             base: ComponentConfigBase,
             chart_name: String,
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             values: Labels,
         }
         optional {

@@ -183,7 +183,9 @@ lean! {
 
     pub struct CreateAppInputConfig {
         required {
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             groups: BTreeMap<String, AppGroupRequest>,
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             inputs: BTreeMap<String, AppInputRequest>,
         }
         optional {
@@ -450,6 +452,7 @@ lean! {
     pub struct CreateAppBreakGlassConfig {
         required {
             app_config_id: String,
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             roles: Vec<RoleRequest>,
         }
         optional {}
@@ -514,6 +517,7 @@ lean! {
 
     pub struct SyncTarget {
         required {
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             namespaces: Vec<String>,
             name: String,
             key: String,
@@ -601,6 +605,7 @@ lean! {
     pub struct CreateAppOperationRoleConfig {
         required {
             app_config_id: String,
+            #[serde(deserialize_with = "crate::control::null_is_nothing")]
             rules: Vec<OperationRoleRuleRequest>,
         }
         optional {}

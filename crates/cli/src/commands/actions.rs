@@ -121,8 +121,12 @@ async fn synced(client: &Client, args: &RunAction, action: &str) -> Result<Job> 
     };
     let config = client.action_config(&found.stamp.id).await?;
     let env = args.env.iter().chain(&args.secret_env).cloned().collect();
-    let body =
-        CreateActionWorkflowRun { action_workflow_config_id: config.stamp.id, role: String::new(), run_env_vars: env };
+    let body = CreateActionWorkflowRun {
+        action_workflow_config_id: config.stamp.id,
+        role: String::new(),
+        run_env_vars: env,
+        secrets: args.secret_env.iter().map(|(_, value)| value.clone()).filter(|v| !v.is_empty()).collect(),
+    };
     let started = client.run_action(install.id.as_str(), &body).await?;
     let run = client.action_run(install.id.as_str(), &started.workflow_id).await?;
     run.job.map(|job| *job).ok_or_else(|| CliError::failed("the run has no job"))

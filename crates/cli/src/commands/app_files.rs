@@ -19,7 +19,8 @@ use crate::{app_dir, archive};
 const LOOK: Duration = Duration::from_millis(300);
 
 pub(super) fn init(out: &Output, dir: &Path) -> Result<()> {
-    let name = dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let whole = std::path::absolute(dir)?;
+    let name = whole.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     model::name::check(&name).map_err(|e| CliError::usage(format!("the directory's name is the app's name: {e}")))?;
     if fs_err::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(CliError::new(Exit::Conflict, format!("{} is not empty", dir.display()))
@@ -360,7 +361,7 @@ fn times(dir: &Path) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
         for entry in fs_err::read_dir(&dir).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {
-                if entry.file_name() != ".git" {
+                if !app_dir::SKIPPED.iter().any(|skipped| entry.file_name() == *skipped) {
                     left.push(entry.path());
                 }
             } else if entry.file_name() != app_dir::LOCK

@@ -34,6 +34,11 @@ pub(crate) fn check_value(config: &AppConfig, value: &Value) -> Vec<Problem> {
     templates::check(&mut checker, &templates);
     checker.problems.extend(graph::cycle(config, &templates));
     checker.problems.extend(local::outside(config));
+    // Behind so many warnings an error could hide.
+    if checker.is_full() {
+        let said = error(Code::TooManyProblems, "there are more problems than are looked for; mend these first");
+        checker.problems.push(said.at(""));
+    }
     checker.problems
 }
 

@@ -17,7 +17,7 @@ fn keys() {
         (
             &[("runner.toml", "runner_typ = \"local\"\n")],
             &[
-                "runner.toml:1:1 error missing_key `runner_type` is missing | `runner_type`: The cloud it runs in. One of",
+                "runner.toml:1:1 error missing_key `runner_type` is missing | it is misspelt here: write `runner_type`",
                 "runner.toml:1:1 warning unknown_key `runner_typ` is not a key of this file; it has no effect | did you mean `runner_type`?",
             ],
         ),

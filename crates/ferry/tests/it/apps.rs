@@ -303,6 +303,7 @@ async fn only_an_active_manual_action_can_be_started() {
             action_workflow_config_id: config,
             role: String::new(),
             run_env_vars: Default::default(),
+            secrets: Vec::new(),
         };
         let client = system.client.clone();
         let install = system.install.id.to_string();

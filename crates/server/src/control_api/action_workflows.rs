@@ -1,18 +1,20 @@
 //! Actions of a synced app, which the dialect calls action workflows, and their runs on installs.
 
+use std::collections::BTreeSet;
+
 use api::control as wire;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use conductor::SyncedAction;
 use http::StatusCode;
-use model::{ActionRunId, SectionId};
-use store::{App, Entity, EntityChange, EntityKind, Install, NewEntity, Section, StoreError};
+use model::{ActionRunId, SectionId, spec};
+use store::{App, ENTITIES_MAX, Entity, EntityChange, EntityKind, Install, NewEntity, Section, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::apps::Search;
 use super::configs::sections::{self, Posted, git, inner_id, repo, some, text};
-use super::configs::{self, Subject};
+use super::configs::{self, Known, Subject};
 use super::{components, jobs};
 use crate::AppState;
 use crate::auth::{InOrg, Operator, Reader};
@@ -162,12 +164,12 @@ async fn post_config(
     let app = state.store().app(&at.org, entity.app_id.as_str()).await?;
     let wanted = request.value;
     let draft = wanted.app_config_id.clone();
-    let known = state.store().entities(&at.org, Some(&app.id), EntityKind::Component, "", 0, 10_000).await?;
+    let known = state.store().all_entities(&at.org, &app.id, EntityKind::Component).await?;
     let action = from_wire(&entity, &known, wanted);
     let posted = Posted { kind: KIND.section(), body: configs::element(KIND, &action) };
     let subject = Subject { name: entity.name, entity_id: Some(entity.id), checksum: String::new() };
     let section = configs::put(&state, &at, &app, &draft, posted, subject).await?;
-    Ok((StatusCode::CREATED, Json(config_shown(&state, &app, &section).await?)))
+    Ok((StatusCode::CREATED, Json(config_shown(&Known::of(&state, &at.org, &app.id).await?, &section)?)))
 }
 
 fn from_wire(entity: &Entity, components: &[Entity], wanted: wire::CreateActionWorkflowConfig) -> config::Action {
@@ -202,16 +204,11 @@ fn from_wire(entity: &Entity, components: &[Entity], wanted: wire::CreateActionW
 }
 
 /// What a section says about its action, as the dialect has it.
-pub(super) async fn config_shown(
-    state: &AppState,
-    app: &App,
-    section: &Section,
-) -> ApiResult<wire::ActionWorkflowConfig> {
+pub(super) fn config_shown(known: &Known, section: &Section) -> ApiResult<wire::ActionWorkflowConfig> {
     let alone = sections::alone(section)?;
     let action = alone.actions.into_iter().next().ok_or(StoreError::NotFound("action"))?;
     let entity_id = section.entity_id.clone().unwrap_or_default();
-    let known = state.store().entities(&app.org_id, Some(&app.id), EntityKind::Component, "", 0, 10_000).await?;
-    let id_of = |name: &String| known.iter().find(|e| e.name == *name).map(|e| e.id.clone());
+    let id_of = |name: &String| known.id_of(name);
     let triggers = action.triggers.iter().enumerate().map(|(n, t)| wire::ActionTriggerConfig {
         id: inner_id("atr", section, &n.to_string()),
         trigger_type: t.r#type.clone(),
@@ -231,7 +228,7 @@ pub(super) async fn config_shown(
     });
     let timeout = action.timeout.as_deref().and_then(|text| model::time::parse_duration(text).ok());
     Ok(wire::ActionWorkflowConfig {
-        stamp: sections::stamp(app.org_id.as_str(), app.id.as_str(), section),
+        stamp: known.stamp(section),
         action_workflow_id: entity_id,
         timeout: timeout.map_or(model::constants::ACTION_TIMEOUT_S, |t| t.as_secs()) as i64 * SECOND_NS,
         steps: steps.collect(),
@@ -253,8 +250,7 @@ async fn latest_config(
     let action = state.store().entity(&at.org, None, KIND, &action).await?;
     let section = state.store().sections_of(&at.org, &action.id, 0, 1).await?.pop();
     let section = section.ok_or(StoreError::NotFound("config"))?;
-    let app = state.store().app(&at.org, action.app_id.as_str()).await?;
-    Ok(Json(config_shown(&state, &app, &section).await?))
+    Ok(Json(config_shown(&Known::of(&state, &at.org, &action.app_id).await?, &section)?))
 }
 
 /// The app and the active config of an install, with what its templates see.
@@ -273,7 +269,7 @@ pub(super) async fn view(state: &AppState, at: &InOrg, install: &Install) -> Api
         ApiError::new(api::ErrorCode::Conflict, text).hint("sync it first with `ferry apps sync DIR`")
     })?;
     let (document, local_sources) = state.conductor.app_config(&at.org, &config).await?;
-    let tree = state.conductor.install_tree(install, &document).await?;
+    let tree = state.conductor.install_tree(install, &document, None).await?;
     Ok(InstallView { app, config, document, local_sources, tree })
 }
 
@@ -289,10 +285,12 @@ async fn of_install(
     let page = search.page()?;
     let app = state.store().app(&at.org, install.app_id.as_str()).await?;
     let active = configs::latest_sections(&state, &app).await?;
+    let active: BTreeSet<String> = active.into_iter().filter_map(|section| section.entity_id).collect();
     let app = Some(&install.app_id);
-    let found = state.store().entities(&at.org, app, KIND, &search.q, page.offset(), page.fetch()).await?;
-    let mut actions = Vec::with_capacity(found.len());
-    for action in found.into_iter().filter(|a| active.iter().any(|s| s.entity_id.as_ref() == Some(&a.id))) {
+    let found = state.store().entities(&at.org, app, KIND, &search.q, 0, ENTITIES_MAX).await?;
+    let wanted = found.into_iter().filter(|action| active.contains(&action.id));
+    let mut actions = Vec::new();
+    for action in wanted.skip(page.offset() as usize).take(page.fetch() as usize) {
         actions.push(on_install(&state, &install, action, Page { limit: Some(1), ..Page::default() }).await?);
     }
     Ok(List::new(actions, page))
@@ -309,6 +307,8 @@ async fn run(
     let idem = request.idempotency(&at.owner.account.id);
     let wanted = request.value;
     let install = state.store().install(&at.org, &install).await?;
+    spec::check_env(&wanted.run_env_vars).map_err(ApiError::invalid)?;
+    spec::check_secrets(&wanted.secrets).map_err(ApiError::invalid)?;
     let section_id =
         SectionId::parse(&wanted.action_workflow_config_id).map_err(|_| StoreError::NotFound("action config"))?;
     let view = view(&state, &at, &install).await?;
@@ -333,6 +333,7 @@ async fn run(
         local_sources: view.local_sources,
         trigger_type: "manual".into(),
         run_env: wanted.run_env_vars,
+        secrets: wanted.secrets,
     };
     let (run, _) = state.conductor.run_synced_action(install, &runner, synced, &view.tree, at.actor(), idem).await?;
     Ok((StatusCode::CREATED, Json(wire::WorkflowStarted { workflow_id: run.to_string() })))

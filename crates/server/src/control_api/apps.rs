@@ -137,7 +137,6 @@ async fn update(
     };
     keep("config_repo", wanted.config_repo.map(Into::into));
     keep("config_directory", wanted.config_directory.map(Into::into));
-    keep("slack_webhook_url", wanted.slack_webhook_url.map(Into::into));
     keep("label_colors", wanted.label_colors.map(|colors| serde_json::json!(colors)));
     app.updated_at = state.conductor.now();
     Ok(Json(wire(state.store().update_app(app, &at.owner.account.id).await?)))
@@ -217,6 +216,7 @@ async fn delete_variable(
     Path((app, variable)): Path<(String, String)>,
 ) -> ApiResult<Json<bool>> {
     let app = state.store().app(&at.org, &app).await?;
-    state.store().delete_variable(&at.org, &app.id, &variable).await?;
+    let now = state.conductor.now();
+    state.store().delete_variable(&at.org, &app.id, &variable, at.actor(), now).await?;
     Ok(Json(true))
 }

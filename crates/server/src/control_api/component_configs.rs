@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::components::{KIND, wire_type};
 use super::configs::sections::{self, Posted, git, operation_map, operation_roles, repo, some, text, var_files};
-use super::configs::{self, Subject};
+use super::configs::{self, Known, Subject};
 use crate::AppState;
 use crate::auth::{InOrg, Operator};
 use crate::config::Limits;
@@ -31,28 +31,25 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
 }
 
 /// What a section says about its component, as the dialect has it.
-pub(super) async fn connection(
-    state: &AppState,
+pub(super) fn connection(
+    known: &Known,
     config: &Config,
     section: &Section,
 ) -> ApiResult<wire::ComponentConfigConnection> {
     let alone = sections::alone(section)?;
     let component = alone.components.into_iter().next().ok_or(StoreError::NotFound("component"))?;
-    let known = state.store().entities(&config.org_id, Some(&config.app_id), KIND, "", 0, 10_000).await?;
-    let id_of = |name: &String| known.iter().find(|e| e.name == *name).map(|e| e.id.clone());
-    let counts = state.store().section_counts(&config.org_id, &config.app_id).await?;
     let entity_id = section.entity_id.clone().unwrap_or_default();
     let common = &component.common;
-    let stamp = sections::stamp(config.org_id.as_str(), config.app_id.as_str(), section);
+    let stamp = known.stamp(section);
     let (retries, noops, approve, drift) = tuning(&component.kind);
     let mut shown = wire::ComponentConfigConnection {
         component_name: common.name.clone(),
         component_type: wire_type(component.kind.name()).into(),
-        version: counts.get(&entity_id).copied().unwrap_or(1),
+        version: config.version.unwrap_or_default(),
         component_id: entity_id,
         app_config_version: config.version.unwrap_or_default(),
         checksum: section.checksum.clone(),
-        component_dependency_ids: common.dependencies.iter().filter_map(id_of).collect(),
+        component_dependency_ids: common.dependencies.iter().filter_map(|name| known.id_of(name)).collect(),
         references: Vec::new(),
         build_timeout: text(common.build_timeout.as_ref()),
         deploy_timeout: text(common.deploy_timeout.as_ref()),
@@ -265,7 +262,7 @@ async fn put(
         return Err(ApiError::new(api::ErrorCode::Conflict, text).hint("make a component with another name"));
     }
     let app = state.store().app(&at.org, entity.app_id.as_str()).await?;
-    let known = state.store().entities(&at.org, Some(&app.id), KIND, "", 0, 10_000).await?;
+    let known = state.store().all_entities(&at.org, &app.id, KIND).await?;
     let common = ComponentCommon {
         name: entity.name.clone(),
         var_name: some(&entity.var_name),
@@ -284,7 +281,7 @@ async fn put(
     let section =
         configs::put(state, at, &app, &base.app_config_id, Posted { kind: KIND.section(), body }, subject).await?;
     let config = state.store().config(&at.org, &app.id, &section.config_id).await?;
-    connection(state, &config, &section).await
+    connection(&Known::of(state, &at.org, &app.id).await?, &config, &section)
 }
 
 /// A handler that puts the config of a component of one type into a draft.

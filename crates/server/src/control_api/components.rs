@@ -1,14 +1,18 @@
 //! Components of an app.
 
+use std::collections::BTreeMap;
+
 use api::control as wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
+use model::AppId;
 use store::{App, Entity, EntityChange, EntityKind, NewEntity, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::apps::Search;
+use super::configs::Known;
 use super::{component_configs, configs};
 use crate::AppState;
 use crate::auth::{InOrg, Operator, Reader};
@@ -60,8 +64,8 @@ fn shown(component: Entity, versions: u64) -> wire::Component {
 }
 
 async fn shown_with_count(state: &AppState, component: Entity) -> ApiResult<wire::Component> {
-    let counts = state.store().section_counts(&component.org_id, &component.app_id).await?;
-    let versions = counts.get(&component.id).copied().unwrap_or_default();
+    let known = Known::of(state, &component.org_id, &component.app_id).await?;
+    let versions = known.versions(&component.id);
     Ok(shown(component, versions))
 }
 
@@ -69,9 +73,14 @@ async fn listed(state: &AppState, at: &InOrg, app: Option<&App>, search: &Search
     let page = search.page()?;
     let app_id = app.map(|a| &a.id);
     let found = state.store().entities(&at.org, app_id, KIND, &search.q, page.offset(), page.fetch()).await?;
+    let mut known: BTreeMap<AppId, Known> = BTreeMap::new();
     let mut components = Vec::with_capacity(found.len());
     for component in found {
-        components.push(shown_with_count(state, component).await?);
+        if !known.contains_key(&component.app_id) {
+            known.insert(component.app_id.clone(), Known::of(state, &at.org, &component.app_id).await?);
+        }
+        let versions = known.get(&component.app_id).map_or(0, |known| known.versions(&component.id));
+        components.push(shown(component, versions));
     }
     Ok(List::new(components, page))
 }
@@ -117,7 +126,7 @@ async fn create(
     let app = state.store().app(&at.org, &app).await?;
     let wanted = request.value;
     check_name(&wanted.name)?;
-    let known = state.store().entities(&at.org, Some(&app.id), KIND, "", 0, 10_000).await?;
+    let known = state.store().all_entities(&at.org, &app.id, KIND).await?;
     let now = state.conductor.now();
     let new = NewEntity {
         id: KIND.new_id(now, state.conductor.random_u128()),
@@ -166,7 +175,7 @@ async fn update(
     let component = state.store().entity(&at.org, None, KIND, &component).await?;
     let wanted = request.value;
     check_name(&wanted.name)?;
-    let known = state.store().entities(&at.org, Some(&component.app_id), KIND, "", 0, 10_000).await?;
+    let known = state.store().all_entities(&at.org, &component.app_id, KIND).await?;
     let change = EntityChange {
         name: Some(wanted.name),
         var_name: wanted.var_name,
@@ -218,7 +227,8 @@ async fn latest_config(
     let section = state.store().sections_of(&at.org, &component.id, 0, 1).await?.pop();
     let section = section.ok_or(StoreError::NotFound("config"))?;
     let config = state.store().config(&at.org, &component.app_id, &section.config_id).await?;
-    Ok(Json(component_configs::connection(&state, &config, &section).await?))
+    let known = Known::of(&state, &at.org, &component.app_id).await?;
+    Ok(Json(component_configs::connection(&known, &config, &section)?))
 }
 
 /// The configs of a component, newest first.
@@ -230,10 +240,11 @@ async fn configs_of(
     Params(page): Params<Page>,
 ) -> ApiResult<List<wire::ComponentConfigConnection>> {
     let component = state.store().entity(&at.org, None, KIND, &component).await?;
+    let known = Known::of(&state, &at.org, &component.app_id).await?;
     let mut found = Vec::new();
     for section in state.store().sections_of(&at.org, &component.id, page.offset(), page.fetch()).await? {
         let config = state.store().config(&at.org, &component.app_id, &section.config_id).await?;
-        found.push(component_configs::connection(&state, &config, &section).await?);
+        found.push(component_configs::connection(&known, &config, &section)?);
     }
     Ok(List::new(found, page))
 }

@@ -25,6 +25,8 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 }
 
 const HIDDEN: &str = "***";
+/// How many mistakes, and names, are told at once.
+const TOLD: usize = 20;
 
 /// The active config of an app; an app that was never synced declares nothing.
 async fn declared(state: &AppState, app: &App) -> ApiResult<AppConfig> {
@@ -39,16 +41,14 @@ fn check(config: &AppConfig, given: &BTreeMap<String, String>, complete: bool) -
     let mut wrong = Vec::new();
     for (name, value) in given {
         match config.inputs.iter().find(|input| input.name == *name) {
-            None => {
-                let known: Vec<&str> = config.inputs.iter().map(|i| i.name.as_str()).collect();
-                let known =
-                    if known.is_empty() { "it declares none".into() } else { format!("it has {}", known.join(", ")) };
-                wrong.push(format!("the app declares no input `{name}`; {known}"));
-            }
+            None => wrong.push(format!("the app declares no input `{name}`")),
             Some(input) if !value.is_empty() => {
                 if let Err(why) = input.accepts(value) {
                     wrong.push(format!("input `{name}`: the value {why}"));
                 }
+            }
+            Some(input) if input.required && !input.user_configurable && input.default.is_none() && !complete => {
+                wrong.push(format!("input `{name}` is required, and has no default to take"));
             }
             Some(_) => {}
         }
@@ -62,7 +62,21 @@ fn check(config: &AppConfig, given: &BTreeMap<String, String>, complete: bool) -
         let missing = config.inputs.iter().filter(missing);
         wrong.extend(missing.map(|input| format!("input `{}` is required: {}", input.name, input.description)));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(wrong.join("\n"))) }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let more = wrong.len().saturating_sub(TOLD);
+    wrong.truncate(TOLD);
+    if more > 0 {
+        wrong.push(format!("and {more} more"));
+    }
+    let known: Vec<&str> = config.inputs.iter().map(|i| i.name.as_str()).take(TOLD).collect();
+    let known = if known.is_empty() {
+        "the app declares no inputs".into()
+    } else {
+        format!("inputs of the app: {}", known.join(", "))
+    };
+    Err(ApiError::invalid(wrong.join("\n")).hint(known))
 }
 
 /// The inputs of an install that is being made.
@@ -175,7 +189,9 @@ async fn render(
     Params(what): Params<What>,
 ) -> ApiResult<Json<wire::Rendered>> {
     let install = state.store().install(&at.org, &install).await?;
-    let view = view(&state, &at, &install).await?;
+    let mut view = view(&state, &at, &install).await?;
+    // Whatever a template makes of a sensitive value, it is made of this.
+    view.tree = state.conductor.install_tree(&install, &view.document, Some(HIDDEN)).await?;
     let (kind, name, value) = match (what.component, what.action) {
         (Some(name), None) => {
             let found = view.document.components.iter().find(|c| c.common.name == name);

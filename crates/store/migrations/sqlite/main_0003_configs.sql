@@ -59,6 +59,7 @@ CREATE TABLE sections (
     UNIQUE (config_id, kind, name)
 );
 CREATE INDEX sections_entity ON sections (entity_id, id);
+CREATE INDEX sections_app ON sections (app_id, entity_id);
 
 CREATE TABLE variables (
     id TEXT NOT NULL PRIMARY KEY,

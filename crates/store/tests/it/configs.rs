@@ -57,15 +57,43 @@ fn component(world: &World, name: &str, kind: &str) -> NewEntity {
     }
 }
 
-fn commit(world: &World, content: &str, sections: Vec<Section>, entities: Vec<NewEntity>) -> Commit {
-    Commit {
+/// A commit on what is active now, of what the draft holds now.
+async fn commit(
+    world: &World,
+    draft: &Config,
+    content: &str,
+    sections: Vec<Section>,
+    entities: Vec<NewEntity>,
+) -> Result<Commit> {
+    let active = world.store.active_config(&world.org, &world.app).await?;
+    let read = world.store.sections(&world.org, &draft.id).await?;
+    Ok(Commit {
         digest: Digest::of(content.as_bytes()),
+        based_on: active.map(|active| active.id),
+        read: read.into_iter().map(|section| section.id).collect(),
         sections,
         entities,
         description: content.into(),
         state: Some("opaque".into()),
         actor: world.account.clone(),
         now: world.now(),
+    })
+}
+
+/// Commits; starts over as long as someone else is faster.
+async fn made(
+    world: &World,
+    config: Config,
+    content: &str,
+    sections: Vec<Section>,
+    entities: Vec<NewEntity>,
+) -> Result<Config> {
+    loop {
+        let commit = commit(world, &config, content, sections.clone(), entities.clone()).await?;
+        match world.store.commit_config(config.clone(), commit).await {
+            Err(StoreError::Stale(_)) => {}
+            done => return done,
+        }
     }
 }
 
@@ -74,7 +102,7 @@ async fn sync(world: &World, content: &str) -> Result<Config> {
     let sections =
         vec![section(world, &config, "components", "api", content), section(world, &config, "sandbox", "", content)];
     let entities = vec![component(world, "api", "helm_chart")];
-    world.store.commit_config(config, commit(world, content, sections, entities)).await
+    made(world, config, content, sections, entities).await
 }
 
 #[test]
@@ -111,34 +139,34 @@ fn a_draft_takes_sections_until_it_is_committed_or_abandoned() {
     on_both(|world| async move {
         let s = &world.store;
         let config = draft(&world);
-        s.create_draft(config.clone()).await?;
+        s.create_draft(config.clone(), section(&world, &config, "metadata", "", "first")).await?;
         let put = |kind: &'static str, text: &'static str| {
             s.put_section(&world.org, &world.app, section(&world, &config, kind, "", text))
         };
         futures::future::try_join_all(["input", "sandbox", "runner", "stack"].map(|kind| put(kind, "first"))).await?;
         put("sandbox", "second").await?;
         let sections = s.sections(&world.org, &config.id).await?;
-        assert_eq!(sections.len(), 4, "the second took the place of the first");
+        assert_eq!(sections.len(), 5, "the second took the place of the first");
         let sandbox = sections.iter().find(|s| s.kind == "sandbox").map(|s| s.body.clone());
         assert_eq!(sandbox, Some(json!({ "sandbox": "second" })));
 
-        let done = s.commit_config(config.clone(), commit(&world, "x", sections, Vec::new())).await?;
+        let done = made(&world, config.clone(), "x", sections, Vec::new()).await?;
         assert_eq!((done.version, done.id.clone(), done.state.as_str()), (Some(1), config.id.clone(), "opaque"));
         let late = put("sandbox", "third").await;
         assert!(matches!(&late, Err(StoreError::Conflict(text)) if text.contains("version 1")), "{late:?}");
-        let twice = s.commit_config(config.clone(), commit(&world, "y", Vec::new(), Vec::new())).await;
+        let twice = made(&world, config.clone(), "y", Vec::new(), Vec::new()).await;
         assert!(matches!(twice, Err(StoreError::Conflict(_))), "{twice:?}");
 
         // The same content again: the draft stands for the version that is there.
         let same = draft(&world);
-        s.create_draft(same.clone()).await?;
-        let found = s.commit_config(same.clone(), commit(&world, "x", Vec::new(), Vec::new())).await?;
+        s.create_draft(same.clone(), section(&world, &same, "metadata", "", "first")).await?;
+        let found = made(&world, same.clone(), "x", Vec::new(), Vec::new()).await?;
         assert_eq!(found.id, config.id);
         assert_eq!(s.config(&world.org, &world.app, &same.id).await?.id, config.id);
         assert_eq!(s.configs(&world.org, &world.app, 0, 10).await?.len(), 1);
 
         let other = draft(&world);
-        s.create_draft(other.clone()).await?;
+        s.create_draft(other.clone(), section(&world, &other, "metadata", "", "first")).await?;
         let left = s.abandon_draft(&other, "a step failed", world.now()).await?;
         assert_eq!((left.status, left.description.as_str()), (ConfigStatus::Error, "a step failed"));
         assert!(s.abandon_draft(&done, "no", world.now()).await.is_err(), "a version is not abandoned");
@@ -169,7 +197,7 @@ fn a_component_keeps_its_type_until_it_is_retired() {
             let config = draft(&world);
             let sections = vec![section(&world, &config, "components", "api", content)];
             let entities = vec![component(&world, "api", kind)];
-            s.commit_config(config, commit(&world, content, sections, entities))
+            made(&world, config, content, sections, entities)
         };
         let refused = as_type("terraform_module", "two").await;
         assert!(matches!(&refused, Err(StoreError::Conflict(text)) if text.contains("helm_chart")), "{refused:?}");
@@ -242,7 +270,7 @@ fn sections_variables_and_inputs_lie_sealed() {
             let bytes: Vec<u8> = row.get(0)?;
             assert!(!bytes.windows(7).any(|w| w == b"hunter2"), "a value lies open");
         }
-        s.delete_variable(&world.org, &world.app, "password").await?;
+        s.delete_variable(&world.org, &world.app, "password", "x", now).await?;
         assert!(s.variables(&world.org, &world.app).await?.is_empty());
         Ok(())
     });
@@ -265,7 +293,7 @@ fn another_org_sees_nothing_of_an_app() {
         assert!(s.entities(&other, None, EntityKind::Component, "", 0, 10).await?.is_empty());
         assert!(s.variables(&other, &world.app).await?.is_empty());
         assert!(s.inputs(&other, &world.install, 0, 10).await?.is_empty());
-        assert!(s.delete_variable(&other, &world.app, "x").await.is_err());
+        assert!(s.delete_variable(&other, &world.app, "x", "x", world.now()).await.is_err());
         Ok(())
     });
 }
@@ -282,6 +310,72 @@ fn an_app_with_installs_is_not_deleted() {
         s.create_app(empty.clone(), None).await?;
         s.delete_app(&empty, &world.account, world.now()).await?;
         assert!(s.app(&world.org, "empty").await.is_err());
+        Ok(())
+    });
+}
+
+/// What was acknowledged is in the version, or the section is refused: never neither.
+#[test]
+fn a_section_that_meets_a_commit_is_in_it_or_refused() {
+    on_both(|world| async move {
+        let s = &world.store;
+        for round in 0..12 {
+            let config = draft(&world);
+            s.create_draft(config.clone(), section(&world, &config, "metadata", "", "first")).await?;
+            let content = format!("round {round}");
+            let commit = async {
+                loop {
+                    let sections = s.sections(&world.org, &config.id).await?;
+                    let read = sections.iter().map(|section| section.id.clone()).collect();
+                    let commit = commit(&world, &config, &content, sections, Vec::new()).await?;
+                    let commit = Commit { read, ..commit };
+                    match s.commit_config(config.clone(), commit).await {
+                        Err(StoreError::Stale(_)) => {}
+                        done => return done,
+                    }
+                }
+            };
+            let late = s.put_section(&world.org, &world.app, section(&world, &config, "secrets", "", "late"));
+            let (done, late) = futures::future::join(commit, late).await;
+            let there = s.sections(&world.org, &done?.id).await?.iter().any(|section| section.kind == "secrets");
+            assert_eq!(there, late.is_ok(), "round {round}: {late:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_commit_on_what_is_not_active_any_more_starts_over() {
+    on_both(|world| async move {
+        sync(&world, "one").await?;
+        let config = draft(&world);
+        let stale = commit(&world, &config, "mine", Vec::new(), Vec::new()).await?;
+        sync(&world, "two").await?;
+        let refused = world.store.commit_config(config, stale).await;
+        assert!(matches!(refused, Err(StoreError::Stale(_))), "{refused:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn drafts_do_not_stand_before_versions_and_do_not_stay() {
+    on_both(|world| async move {
+        let s = &world.store;
+        sync(&world, "one").await?;
+        let api = s.entity(&world.org, None, EntityKind::Component, "api").await?;
+        let config = draft(&world);
+        s.create_draft(config.clone(), section(&world, &config, "metadata", "", "first")).await?;
+        let mine =
+            Section { entity_id: Some(api.id.clone()), ..section(&world, &config, "components", "api", "draft") };
+        s.put_section(&world.org, &world.app, mine).await?;
+        let latest = |found: Vec<Section>| found.into_iter().next().map(|section| section.body);
+        assert_eq!(latest(s.sections_of(&world.org, &api.id, 0, 1).await?), Some(json!({ "components": "one" })));
+        s.abandon_draft(&config, "no", world.now()).await?;
+        assert_eq!(s.sections_of(&world.org, &api.id, 0, 10).await?.len(), 1, "what was abandoned is nobody's config");
+        world.clock.advance_s(10);
+        assert_eq!(s.prune_drafts(world.now()).await?, 1);
+        assert!(s.sections(&world.org, &config.id).await?.is_empty());
+        assert_eq!(s.configs(&world.org, &world.app, 0, 10).await?.len(), 1);
         Ok(())
     });
 }

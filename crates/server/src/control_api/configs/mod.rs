@@ -3,14 +3,16 @@
 pub(super) mod sections;
 mod sync;
 
+use std::collections::BTreeMap;
+
 use api::control as wire;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use http::StatusCode;
-use model::{ConfigId, SectionId};
+use model::{AppId, ConfigId, OrgId, SectionId};
 use serde::Deserialize;
 use serde_json::json;
-use store::{App, Config, ConfigStatus, EntityKind, Section, StoreError};
+use store::{App, Config, ConfigStatus, Entity, EntityKind, Section, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -92,8 +94,25 @@ fn status(config: &Config) -> &'static str {
     }
 }
 
-/// A config as the API shows it; with `recurse`, its sections too.
-async fn shown(state: &AppState, config: &Config, recurse: bool) -> ApiResult<wire::AppConfig> {
+/// How much of a config is shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    /// What it is.
+    Head,
+    /// Its sections, without components and actions.
+    Sections,
+    All,
+}
+
+impl From<bool> for Detail {
+    fn from(recurse: bool) -> Self {
+        if recurse { Self::All } else { Self::Head }
+    }
+}
+
+/// A config as the API shows it.
+async fn shown(state: &AppState, config: &Config, detail: impl Into<Detail>) -> ApiResult<wire::AppConfig> {
+    let detail = detail.into();
     let sections = state.store().sections(&config.org_id, &config.id).await?;
     let ids = |kind: EntityKind| {
         let of_kind = sections.iter().filter(move |s| s.kind == kind.section());
@@ -122,18 +141,66 @@ async fn shown(state: &AppState, config: &Config, recurse: bool) -> ApiResult<wi
         component_config_connections: Vec::new(),
         action_workflow_configs: Vec::new(),
     };
-    if recurse {
-        show_sections(state, config, &sections, &mut shown).await?;
+    if detail >= Detail::Sections {
+        show_sections(config, &sections, &mut shown)?;
+    }
+    if detail == Detail::All {
+        show_entities(state, config, &sections, &mut shown).await?;
     }
     Ok(shown)
 }
 
-async fn show_sections(
+/// Components and actions, with what all of them need read once.
+async fn show_entities(
     state: &AppState,
     config: &Config,
     sections: &[Section],
     shown: &mut wire::AppConfig,
 ) -> ApiResult<()> {
+    let known = Known::of(state, &config.org_id, &config.app_id).await?;
+    for section in sections {
+        match section.kind.as_str() {
+            "components" => {
+                shown.component_config_connections.push(component_configs::connection(&known, config, section)?);
+            }
+            "actions" => shown.action_workflow_configs.push(action_workflows::config_shown(&known, section)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is asked for again and again while components and actions of an app are shown.
+pub(super) struct Known {
+    org: OrgId,
+    app: AppId,
+    components: Vec<Entity>,
+    counts: BTreeMap<String, u64>,
+}
+
+impl Known {
+    pub(super) async fn of(state: &AppState, org: &OrgId, app: &AppId) -> ApiResult<Self> {
+        let components = state.store().all_entities(org, app, EntityKind::Component).await?;
+        let counts = state.store().section_counts(org, app).await?;
+        Ok(Self { org: org.clone(), app: app.clone(), components, counts })
+    }
+
+    pub(super) fn stamp(&self, section: &Section) -> wire::Stamp {
+        sections::stamp(self.org.as_str(), self.app.as_str(), section)
+    }
+
+    /// The id of a component.
+    pub(super) fn id_of(&self, name: &str) -> Option<String> {
+        self.components.iter().find(|e| e.name == name).map(|e| e.id.clone())
+    }
+
+    /// How many versions have configured a component or an action.
+    pub(super) fn versions(&self, id: &str) -> u64 {
+        self.counts.get(id).copied().unwrap_or_default()
+    }
+}
+
+fn show_sections(config: &Config, sections: &[Section], shown: &mut wire::AppConfig) -> ApiResult<()> {
     let (document, _) = conductor::app::assemble(sections.iter().map(|s| &s.body))?;
     for section in sections {
         let stamp = sections::stamp(config.org_id.as_str(), config.app_id.as_str(), section);
@@ -147,15 +214,6 @@ async fn show_sections(
             "policies" => shown.policies = Some(sections::show_policies(stamp, section, &document)),
             "secrets" => shown.secrets = Some(sections::show_secrets(stamp, section, &document)),
             "operation_roles" => shown.operation_role_config = Some(sections::show_operation_roles(stamp, &document)),
-            "components" => {
-                let connection = component_configs::connection(state, config, section).await?;
-                shown.component_config_connections.push(connection);
-            }
-            "actions" => {
-                let app = state.store().app(&config.org_id, config.app_id.as_str()).await?;
-                let action = action_workflows::config_shown(state, &app, section).await?;
-                shown.action_workflow_configs.push(action);
-            }
             _ => {}
         }
     }
@@ -192,12 +250,17 @@ async fn create(
     request: Create<wire::CreateAppConfig>,
 ) -> ApiResult<(StatusCode, Json<wire::AppConfig>)> {
     let app = state.store().app(&at.org, &app).await?;
-    let draft = begin(&state, &at, &app, request.value.readme, request.value.cli_version).await?;
+    if request.value.plan_only {
+        let text = "a draft can't be only a plan";
+        return Err(ApiError::invalid(text).hint("POST /v1/apps/{app_id}/sync with `plan_only` says what would change"));
+    }
+    let (draft, first) = new_draft(&state, &at, &app, request.value.readme, request.value.cli_version);
+    state.store().create_draft(draft.clone(), first).await?;
     Ok((StatusCode::CREATED, Json(shown(&state, &draft, false).await?)))
 }
 
-/// Makes a draft with its first section: the dialect has none for what people read about the app.
-async fn begin(state: &AppState, at: &InOrg, app: &App, readme: String, cli_version: String) -> ApiResult<Config> {
+/// A draft and its first section: the dialect has none for what people read about the app.
+fn new_draft(state: &AppState, at: &InOrg, app: &App, readme: String, cli_version: String) -> (Config, Section) {
     let metadata = config::Metadata {
         version: "v2".into(),
         readme: sections::some(&readme),
@@ -206,10 +269,9 @@ async fn begin(state: &AppState, at: &InOrg, app: &App, readme: String, cli_vers
         ..config::Metadata::default()
     };
     let draft = draft(state, at, app, readme, cli_version);
-    state.store().create_draft(draft.clone()).await?;
     let posted = Posted { kind: "metadata", body: json!({ "metadata": metadata }) };
-    Box::pin(put(state, at, app, draft.id.as_str(), posted, Subject::default())).await?;
-    Ok(draft)
+    let first = new_section(state, at, draft.id.clone(), posted, Subject::default());
+    (draft, first)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -245,12 +307,12 @@ async fn update(
     let now = state.conductor.now();
     let description = wanted.status_description.clone().unwrap_or_default();
     let changed = match wanted.status.as_deref() {
+        // The answer to the first try was lost.
+        Some("active") if config.version.is_some() => config,
         Some("active") => sync::commit_draft(&state, &at, &app, config, wanted).await?,
         Some("error") => state.store().abandon_draft(&config, &description, now).await?,
         Some("pending" | "syncing" | "outdated") | None => {
-            let note = wanted.state.unwrap_or_else(|| config.state.clone());
-            state.store().describe_draft(&config, &description, &note, now).await?;
-            state.store().config(&at.org, &app.id, &config.id).await?
+            state.store().describe_draft(&config, wanted.status_description, wanted.state, now).await?
         }
         Some(other) => return Err(ApiError::invalid(format!("`{other}` is no status; use `active` or `error`"))),
     };
@@ -330,13 +392,25 @@ pub(super) struct Subject {
     pub(super) checksum: String,
 }
 
-/// The draft that is meant where none is named: the newest, or a new one. Older clients know no drafts.
+/// The draft that is meant where none is named: the caller's newest, or a new one. Older clients know no drafts.
 async fn newest_draft(state: &AppState, at: &InOrg, app: &App) -> ApiResult<ConfigId> {
-    let newest = state.store().configs(&at.org, &app.id, 0, 1).await?.into_iter().next();
-    if let Some(draft) = newest.filter(|c| c.status == ConfigStatus::Draft) {
-        return Ok(draft.id);
+    let (draft, first) = new_draft(state, at, app, String::new(), String::new());
+    Ok(state.store().draft_of(draft, first).await?.id)
+}
+
+fn new_section(state: &AppState, at: &InOrg, config_id: ConfigId, posted: Posted, subject: Subject) -> Section {
+    let now = state.conductor.now();
+    Section {
+        id: SectionId::new(now, state.conductor.random_u128()),
+        config_id,
+        kind: posted.kind.into(),
+        name: subject.name,
+        entity_id: subject.entity_id,
+        checksum: subject.checksum,
+        body: posted.body,
+        created_by: at.owner.account.id.clone(),
+        created_at: now,
     }
-    Ok(begin(state, at, app, String::new(), String::new()).await?.id)
 }
 
 /// Puts a section into a draft: the one that is named, or else the newest.
@@ -353,18 +427,7 @@ pub(super) async fn put(
     } else {
         ConfigId::parse(config).map_err(|_| StoreError::NotFound("config"))?
     };
-    let now = state.conductor.now();
-    let section = Section {
-        id: SectionId::new(now, state.conductor.random_u128()),
-        config_id,
-        kind: posted.kind.into(),
-        name: subject.name,
-        entity_id: subject.entity_id,
-        checksum: subject.checksum,
-        body: posted.body,
-        created_by: at.owner.account.id.clone(),
-        created_at: now,
-    };
+    let section = new_section(state, at, config_id, posted, subject);
     // What can't be a part of any config is refused here, where the client knows what it sent.
     let alone = sections::alone(&section).map_err(|e| ApiError::invalid(e.message))?;
     let mut problems = config::check(&alone);
@@ -376,7 +439,7 @@ pub(super) async fn put(
     Ok(section)
 }
 
-/// A handler that posts a section of a draft, and one for its latest.
+/// A handler that posts a section of a draft.
 macro_rules! section {
     ($post:ident, $path:literal, $request:ident, $answer:ident, $make:path, |$stamp:ident, $section:ident, $config:ident| $show:expr) => {
         #[doc = concat!("Puts a section into a draft, in place of the one before: `", $path, "`.")]
@@ -434,14 +497,25 @@ section!(
     sections::stack,
     |stamp, section, config| there(sections::show_stack(stamp, &config))?
 );
-section!(
-    post_permissions,
-    "/v1/apps/{app_id}/permissions-configs",
-    CreateAppPermissionsConfig,
-    AppPermissionsConfig,
-    sections::permissions,
-    |stamp, section, config| sections::show_permissions(stamp, &section, &config)
-);
+/// Puts the roles into a draft, in place of those before; break-glass roles among them are a section of their own.
+#[utoipa::path(post, path = "/v1/apps/{app_id}/permissions-configs", tag = "configs", security(("token" = ["operator"])), params(("app_id" = String, Path, description = "name or id")), request_body = wire::CreateAppPermissionsConfig, responses((status = 201, body = wire::AppPermissionsConfig), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn post_permissions(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(app): Path<String>,
+    request: Create<wire::CreateAppPermissionsConfig>,
+) -> ApiResult<(StatusCode, Json<wire::AppPermissionsConfig>)> {
+    let app = state.store().app(&at.org, &app).await?;
+    let draft = request.value.app_config_id.clone();
+    let (permissions, break_glass) = sections::permissions(request.value);
+    let section = put(&state, &at, &app, &draft, permissions, Subject::default()).await?;
+    if let Some(break_glass) = break_glass {
+        put(&state, &at, &app, section.config_id.as_str(), break_glass, Subject::default()).await?;
+    }
+    let stamp = sections::stamp(at.org.as_str(), app.id.as_str(), &section);
+    let shown = sections::show_permissions(stamp, &section, &sections::alone(&section)?);
+    Ok((StatusCode::CREATED, Json(shown)))
+}
 section!(
     post_break_glass,
     "/v1/apps/{app_id}/break-glass-configs",
@@ -475,7 +549,7 @@ section!(
     |stamp, section, config| sections::show_operation_roles(stamp, &config)
 );
 
-/// A handler for a section of the active version.
+/// A handler for a section of the active version; before the first one, of the newest draft.
 macro_rules! latest_section {
     ($name:ident, $path:literal, $answer:ident, $field:ident) => {
         #[doc = concat!("The section of the active version: `", $path, "`.")]
@@ -487,7 +561,7 @@ macro_rules! latest_section {
         ) -> ApiResult<Json<wire::$answer>> {
             let app = state.store().app(&at.org, &app).await?;
             let config = find(&state, &app, "latest").await?;
-            let shown = shown(&state, &config, true).await?;
+            let shown = shown(&state, &config, Detail::Sections).await?;
             Ok(Json(there(shown.$field)?))
         }
     };
@@ -510,11 +584,13 @@ macro_rules! all_sections {
             Params(page): Params<Page>,
         ) -> ApiResult<List<wire::$answer>> {
             let app = state.store().app(&at.org, &app).await?;
+            let configs = state.store().configs(&at.org, &app.id, page.offset(), page.fetch()).await?;
+            let more = configs.len() as u64 > page.limit();
             let mut found = Vec::new();
-            for config in state.store().configs(&at.org, &app.id, page.offset(), page.fetch()).await? {
-                found.extend(shown(&state, &config, true).await?.$field);
+            for config in configs.iter().take(page.limit() as usize) {
+                found.extend(shown(&state, config, Detail::Sections).await?.$field);
             }
-            Ok(List::new(found, page))
+            Ok(List::with_more(found, page, more))
         }
     };
 }

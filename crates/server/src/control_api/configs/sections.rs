@@ -308,19 +308,22 @@ fn show_role(stamp: &wire::Stamp, section: &Section, role: &Role) -> wire::RoleC
     }
 }
 
-pub(super) fn permissions(request: wire::CreateAppPermissionsConfig) -> Posted {
+/// The roles, and the break-glass roles among them, where there are some.
+pub(super) fn permissions(request: wire::CreateAppPermissionsConfig) -> (Posted, Option<Posted>) {
     let mut roles = vec![
         role("provision", request.provision_role),
         role("maintenance", request.maintenance_role),
         role("deprovision", request.deprovision_role),
     ];
     roles.extend(request.custom_roles.into_iter().map(|r| role("custom", r)));
-    let break_glass: Vec<Role> = request.break_glass_roles.into_iter().map(|r| role("", r)).collect();
-    let mut body = json!({ "roles": roles });
-    if !break_glass.is_empty() {
-        body["break_glass"] = json!(break_glass);
-    }
-    Posted { kind: "permissions", body }
+    let some = Some(request.break_glass_roles).filter(|roles| !roles.is_empty());
+    let break_glass = some.map(break_glass_roles);
+    (Posted { kind: "permissions", body: json!({ "roles": roles }) }, break_glass)
+}
+
+fn break_glass_roles(roles: Vec<wire::RoleRequest>) -> Posted {
+    let roles: Vec<Role> = roles.into_iter().map(|r| role("", r)).collect();
+    Posted { kind: "break_glass", body: json!({ "break_glass": roles }) }
 }
 
 pub(in crate::control_api) fn show_permissions(
@@ -341,8 +344,7 @@ pub(in crate::control_api) fn show_permissions(
 }
 
 pub(super) fn break_glass(request: wire::CreateAppBreakGlassConfig) -> Posted {
-    let roles: Vec<Role> = request.roles.into_iter().map(|r| role("", r)).collect();
-    Posted { kind: "break_glass", body: json!({ "break_glass": roles }) }
+    break_glass_roles(request.roles)
 }
 
 pub(in crate::control_api) fn show_break_glass(
@@ -482,7 +484,11 @@ pub(in crate::control_api) fn refused(problems: &[config::Problem]) -> ApiError 
     let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
     ApiError::new(
         api::ErrorCode::InvalidConfig,
-        format!("the config has {} errors:\n{}{more}", errors.len(), text.join("\n")),
+        format!("the config has {}:\n{}{more}", count(errors.len()), text.join("\n")),
     )
     .hint("`ferry apps validate DIR` shows each with its file and line")
+}
+
+fn count(errors: usize) -> String {
+    if errors == 1 { "an error".into() } else { format!("{errors} errors") }
 }

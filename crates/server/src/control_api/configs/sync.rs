@@ -9,7 +9,7 @@ use conductor::app::{self, Part};
 use config::{AppConfig, Severity};
 use model::{Digest, SectionId, Timestamp};
 use serde_json::{Value, json};
-use store::{App, Commit, Config, Entity, EntityKind, NewEntity, Section};
+use store::{App, Commit, Config, ENTITIES_MAX, Entity, EntityKind, NewEntity, Section};
 
 use super::sections;
 use crate::AppState;
@@ -18,9 +18,6 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::Create;
 
 const KINDS: [EntityKind; 2] = [EntityKind::Component, EntityKind::Action];
-/// More than any app has.
-const MAX_ENTITIES: u64 = 10_000;
-
 /// The sections of the version that is active now.
 pub(in crate::control_api) async fn latest_sections(state: &AppState, app: &App) -> ApiResult<Vec<Section>> {
     match state.store().active_config(&app.org_id, &app.id).await? {
@@ -56,7 +53,7 @@ async fn removed(state: &AppState, app: &App, config: &AppConfig) -> ApiResult<V
             EntityKind::Component => config.components.iter().map(|c| c.common.name.as_str()).collect(),
             EntityKind::Action => config.actions.iter().map(|a| a.name.as_str()).collect(),
         };
-        let known = state.store().entities(&app.org_id, Some(&app.id), kind, "", 0, MAX_ENTITIES).await?;
+        let known = state.store().all_entities(&app.org_id, &app.id, kind).await?;
         let gone = known.into_iter().filter(|entity| !kept.contains(entity.name.as_str()));
         removed.extend(gone.map(|entity| wire::RemovedEntity {
             id: entity.id,
@@ -120,7 +117,14 @@ async fn check(
     local_sources: BTreeMap<String, String>,
     tolerance: Tolerance,
 ) -> ApiResult<Checked> {
-    let mut problems = config::check(&config);
+    let most = ENTITIES_MAX as usize;
+    let counts = [config.components.len(), config.actions.len(), config.inputs.len(), config.installs.len()];
+    if counts.iter().any(|count| *count > most) {
+        return Err(ApiError::invalid(format!("an app may have {most} components, actions, inputs and installs each")));
+    }
+    let checking = config.clone();
+    let checked = tokio::task::spawn_blocking(move || config::check(&checking)).await;
+    let mut problems = checked.map_err(|e| ApiError::new(api::ErrorCode::Internal, e.to_string()))?;
     for problem in problems.iter_mut().filter(|p| Some(p.code) == tolerance.code) {
         problem.severity = Severity::Warning;
     }
@@ -169,7 +173,12 @@ fn fresh_sections(state: &AppState, at: &InOrg, draft: &Config, checked: &Checke
 /// the components that did not change; one that does not list them changes only what it sent.
 fn carried(draft: &[Section], active: Vec<Section>, wanted: Option<&BTreeSet<String>>) -> Vec<Section> {
     let sent: BTreeSet<(&str, &str)> = draft.iter().map(|s| (s.kind.as_str(), s.name.as_str())).collect();
-    let missing = active.into_iter().filter(|s| !sent.contains(&(s.kind.as_str(), s.name.as_str())));
+    // One that was renamed is the same all the same.
+    let same: BTreeSet<&String> = draft.iter().filter_map(|s| s.entity_id.as_ref()).collect();
+    let is_sent = |s: &Section| {
+        sent.contains(&(s.kind.as_str(), s.name.as_str())) || s.entity_id.as_ref().is_some_and(|id| same.contains(id))
+    };
+    let missing = active.into_iter().filter(|s| !is_sent(s));
     match wanted {
         None => missing.collect(),
         Some(ids) => missing
@@ -188,6 +197,9 @@ async fn listed(state: &AppState, at: &InOrg, ids: &BTreeSet<String>, there: &[S
     Ok(found)
 }
 
+/// How often a commit starts over when someone else was faster.
+const TRIES: usize = 5;
+
 pub(super) async fn commit_draft(
     state: &AppState,
     at: &InOrg,
@@ -195,9 +207,41 @@ pub(super) async fn commit_draft(
     draft: Config,
     wanted: wire::UpdateAppConfig,
 ) -> ApiResult<Config> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let commit = prepare(state, at, app, &draft, wanted.clone()).await?;
+        match state.store().commit_config(draft.clone(), commit).await.map_err(ApiError::from) {
+            Err(error) if error.stale && tries < TRIES => {}
+            done => return done,
+        }
+    }
+}
+
+/// The commit of a draft as it is now, on what is active now.
+async fn prepare(
+    state: &AppState,
+    at: &InOrg,
+    app: &App,
+    draft: &Config,
+    wanted: wire::UpdateAppConfig,
+) -> ApiResult<Commit> {
     let mut posted = state.store().sections(&at.org, &draft.id).await?;
+    let read = posted.iter().map(|section| section.id.clone()).collect();
+    let active = state.store().active_config(&at.org, &app.id).await?;
+    let known = match &active {
+        Some(active) => state.store().sections(&at.org, &active.id).await?,
+        None => Vec::new(),
+    };
     let ids: Option<BTreeSet<String>> = wanted.component_ids.map(|ids| ids.into_iter().collect());
-    posted.extend(carried(&posted, latest_sections(state, app).await?, ids.as_ref()));
+    if let Some(ids) = &ids {
+        let components = state.store().all_entities(&at.org, &app.id, EntityKind::Component).await?;
+        let there: BTreeSet<&String> = components.iter().map(|component| &component.id).collect();
+        if let Some(stranger) = ids.iter().find(|id| !there.contains(id)) {
+            return Err(ApiError::invalid(format!("app `{}` has no component `{stranger}`", app.name)));
+        }
+    }
+    posted.extend(carried(&posted, known, ids.as_ref()));
     if let Some(ids) = &ids {
         posted.extend(listed(state, at, ids, &posted).await?);
     }
@@ -206,16 +250,17 @@ pub(super) async fn commit_draft(
     let speaks_of_roles = posted.iter().any(|s| s.kind == "permissions");
     let code = (!speaks_of_roles).then_some(config::Code::MissingRole);
     let checked = check(state, at, config, local_sources, Tolerance { code, not_uploaded: false }).await?;
-    let commit = Commit {
-        sections: fresh_sections(state, at, &draft, &checked, &posted),
+    Ok(Commit {
+        sections: fresh_sections(state, at, draft, &checked, &posted),
         entities: entities(state, &checked.config, state.conductor.now()),
         digest: checked.digest,
+        based_on: active.map(|active| active.id),
+        read,
         description: wanted.status_description.unwrap_or_default(),
         state: wanted.state,
         actor: at.owner.account.id.clone(),
         now: state.conductor.now(),
-    };
-    Ok(state.store().commit_config(draft, commit).await?)
+    })
 }
 
 /// Syncs a whole app: validates it, and makes it the active version. Equal content makes no new one.
@@ -231,24 +276,47 @@ pub(super) async fn sync(
     let config = AppConfig::from_json(&wanted.config)
         .map_err(|e| ApiError::invalid(format!("`config` is not a config: {e}")))?;
     let tolerance = Tolerance { not_uploaded: wanted.plan_only, ..Tolerance::default() };
-    let checked = check(&state, &at, config, wanted.local_sources, tolerance).await?;
+    let named: BTreeSet<String> = config::local_sources(&config).into_iter().map(|source| source.directory).collect();
+    let local_sources = wanted.local_sources.into_iter().filter(|(directory, _)| named.contains(directory)).collect();
+    let checked = check(&state, &at, config, local_sources, tolerance).await?;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match commit_whole(&state, &at, &app, &checked, &wanted.cli_version, wanted.plan_only).await {
+            Err(error) if error.stale && tries < TRIES => {}
+            done => return Ok((http::StatusCode::CREATED, Json(done?))),
+        }
+    }
+}
+
+/// Makes a checked config the next version, on what is active now; or says what that would change.
+async fn commit_whole(
+    state: &AppState,
+    at: &InOrg,
+    app: &App,
+    checked: &Checked,
+    cli_version: &str,
+    plan_only: bool,
+) -> ApiResult<wire::SyncedApp> {
     let before = state.store().active_config(&at.org, &app.id).await?;
     let known = match &before {
         Some(before) => state.conductor.app_config(&at.org, before).await?,
         None => Whole::default(),
     };
-    let wanted_whole = (checked.config.clone(), checked.local_sources.clone());
-    let (changes, removed) = (changes(&known, &wanted_whole), removed(&state, &app, &checked.config).await?);
+    let changes = changes(&known, &(checked.config.clone(), checked.local_sources.clone()));
+    let removed = removed(state, app, &checked.config).await?;
     let readme = checked.config.metadata.as_ref().and_then(|m| m.readme.clone()).unwrap_or_default();
     let unchanged = before.as_ref().is_some_and(|b| b.digest.as_ref() == Some(&checked.digest));
-    let draft = super::draft(&state, &at, &app, readme, wanted.cli_version);
-    let active = if wanted.plan_only {
+    let draft = super::draft(state, at, app, readme, cli_version.to_owned());
+    let active = if plan_only {
         before.unwrap_or(draft)
     } else {
         let commit = Commit {
-            sections: fresh_sections(&state, &at, &draft, &checked, &[]),
-            entities: entities(&state, &checked.config, state.conductor.now()),
-            digest: checked.digest,
+            sections: fresh_sections(state, at, &draft, checked, &[]),
+            entities: entities(state, &checked.config, state.conductor.now()),
+            digest: checked.digest.clone(),
+            based_on: before.map(|before| before.id),
+            read: BTreeSet::new(),
             description: "synced".into(),
             state: None,
             actor: at.owner.account.id.clone(),
@@ -256,9 +324,8 @@ pub(super) async fn sync(
         };
         state.store().commit_config(draft, commit).await?
     };
-    let config = super::shown(&state, &active, false).await?;
-    let answer = wire::SyncedApp { config, unchanged, changes, removed, warnings: checked.warnings };
-    Ok((http::StatusCode::CREATED, Json(answer)))
+    let config = super::shown(state, &active, false).await?;
+    Ok(wire::SyncedApp { config, unchanged, changes, removed, warnings: checked.warnings.clone() })
 }
 
 /// Who a component or action depends on, by name: an id is looked up.
