@@ -89,6 +89,16 @@ fn differences_name_what_changed_and_hide_what_is_sensitive() {
     let default = input.fields.iter().find(|field| field.path == "default").unwrap();
     assert_eq!((default.old.as_deref(), default.new.as_deref()), (Some(MASK), Some(MASK)));
     assert!(!format!("{changes:?}").contains("hush"));
+
+    // Also where a whole table is new.
+    let install = |rest: &str| {
+        let mut tree = tree.clone();
+        tree.add("installs/i.toml", format!("name = \"i\"\n{rest}"));
+        load(&tree)
+    };
+    let changes = config::diff(&install(""), &install("[inputs]\nwho = \"hush again\"\n"));
+    assert!(!format!("{changes:?}").contains("hush"), "{changes:?}");
+    assert_eq!(changes[0].fields[0].path, "inputs.who");
 }
 
 #[test]

@@ -178,9 +178,100 @@ async fn sensitive_values_are_masked_everywhere() {
     }
     let render = good(&system.ferry(&["apps", "render", "--install", name, "--action", "greet"]).await);
     assert!(render.contains("hello, *** ***"), "{render}");
+    // Whatever a template makes of a secret, nobody is shown.
+    edit(
+        &dir,
+        "actions/greet.toml",
+        "{{ .nuon.inputs.inputs.password }}",
+        "{{ .nuon.inputs.inputs.password | b64enc }}",
+    );
+    sync(&system, &dir).await;
+    let render = good(&system.ferry(&["apps", "render", "--install", name, "--action", "greet"]).await);
+    assert!(!render.contains("aHVudGVyMi1zZWNyZXQ"), "{render}");
+    // Nor what an error would tell.
+    edit(
+        &dir,
+        "actions/greet.toml",
+        "{{ .nuon.inputs.inputs.password | b64enc }}",
+        "{{ fail .nuon.inputs.inputs.password }}",
+    );
+    sync(&system, &dir).await;
+    let failed = system.ferry(&["actions", "run", "greet", "--install", name]).await;
+    assert!(!failed.status.success() && !shown(&failed).contains("hunter2"), "{}", shown(&failed));
     // What does not fit the app is told, all at once.
     let wrong = system.ferry(&["installs", "inputs", name, "--set", "pasword=x"]).await;
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("pasword"), "{}", shown(&wrong));
+}
+
+#[tokio::test]
+async fn a_secret_given_to_a_synced_action_is_masked() {
+    let system = System::start(options()).await;
+    let _runner = system.start_runner("a").await;
+    let dir = first_app(&system, "hello").await;
+    edit(&dir, "actions/greet.toml", "echo \"$GREETING\"", "echo \"$GREETING $EXTRA\"");
+    sync(&system, &dir).await;
+    let run = ["actions", "run", "greet", "--install", &system.install.name, "--secret-env", "EXTRA=hush-hush-hush"];
+    let output = system.ferry(&run).await;
+    assert!(good(&output).contains("hello, world ***"), "{}", shown(&output));
+    let refused =
+        system.ferry(&["actions", "run", "greet", "--install", &system.install.name, "--memory", "1GiB"]).await;
+    assert_eq!(refused.status.code(), Some(2), "a flag that would do nothing is refused");
+    let short =
+        system.ferry(&["actions", "run", "greet", "--install", &system.install.name, "--secret-env", "A=1"]).await;
+    assert!(!short.status.success(), "a secret that can't be masked is refused");
+}
+
+/// What clients of other languages write, and what they repeat.
+#[tokio::test]
+async fn nulls_repeats_and_abandoned_drafts_do_no_harm() {
+    let system = System::start(options()).await;
+    let dir = first_app(&system, "hello").await;
+    sync(&system, &dir).await;
+    let app = format!("/apps/{}", system.install.app_id);
+    let component =
+        made(&system, &format!("{app}/components"), json!({ "name": "web", "dependencies": null, "labels": null }))
+            .await;
+    let id = component["id"].as_str().unwrap();
+    let draft =
+        made(&system, &format!("{app}/config"), json!({ "readme": null })).await["id"].as_str().unwrap().to_owned();
+    let repo = json!({ "repo": "acme/web", "directory": ".", "branch": "main", "gitRef": null });
+    let chart = json!({ "app_config_id": draft, "chart_name": "web-chart", "values": null, "values_files": null, "dependencies": null, "references": null, "operation_roles": null, "checksum": "x", "public_git_vcs_config": repo });
+    made(&system, &format!("/components/{id}/configs/helm"), chart).await;
+    // An abandoned draft leaves nothing behind that a client could take for its last sync.
+    let greet = system.client.action(system.install.app_id.as_str(), "greet").await.unwrap().stamp.id;
+    let before = system.client.action_config(&greet).await.unwrap().stamp.id;
+    let steps = json!({ "app_config_id": draft, "triggers": [{ "type": "manual" }], "steps": [{ "name": "a", "command": "true", "env_vars": null }] });
+    made(&system, &format!("/action-workflows/{greet}/configs"), steps).await;
+    assert_eq!(system.client.action_config(&greet).await.unwrap().stamp.id, before, "a draft is no version");
+    let (status, _) = ask(&system, "PATCH", &format!("{app}/config/{draft}"), json!({ "status": "error" })).await;
+    assert_eq!(status, StatusCode::CREATED);
+    assert_eq!(
+        ask(&system, "GET", &format!("/components/{id}/configs/latest"), Value::Null).await.0,
+        StatusCode::NOT_FOUND
+    );
+
+    // A component that is renamed is still one component.
+    let draft = made(&system, &format!("{app}/config"), json!({})).await["id"].as_str().unwrap().to_owned();
+    let (_, active) = ask(&system, "GET", &format!("{app}/latest-config"), Value::Null).await;
+    let greeting = active["component_ids"][0].as_str().unwrap().to_owned();
+    let (status, _) = ask(&system, "PATCH", &format!("/components/{greeting}"), json!({ "name": "welcome" })).await;
+    assert_eq!(status, StatusCode::OK);
+    let module = json!({ "app_config_id": draft, "version": "1.11.4", "variables": {}, "env_vars": {}, "public_git_vcs_config": repo });
+    made(&system, &format!("/components/{greeting}/configs/terraform-module"), module).await;
+    let action = json!({ "app_config_id": draft, "triggers": [{ "type": "manual" }], "steps": [{ "name": "a", "command": "true" }] });
+    made(&system, &format!("/action-workflows/{greet}/configs"), action).await;
+    let commit = json!({ "status": "active" });
+    let (status, first) = ask(&system, "PATCH", &format!("{app}/config/{draft}"), commit.clone()).await;
+    assert_eq!((status, &first["version"]), (StatusCode::CREATED, &json!(2)), "{first}");
+    assert_eq!(first["component_ids"], json!([greeting]));
+    // The answer was lost, and the client asks again.
+    let (status, again) = ask(&system, "PATCH", &format!("{app}/config/{draft}"), commit).await;
+    assert_eq!((status, &again["version"]), (StatusCode::CREATED, &json!(2)), "{again}");
+    // Ids of nobody are not passed over in silence.
+    let draft = made(&system, &format!("{app}/config"), json!({})).await["id"].as_str().unwrap().to_owned();
+    let commit = json!({ "status": "active", "component_ids": ["cmp00000000000000000000000"] });
+    let (status, answer) = ask(&system, "PATCH", &format!("{app}/config/{draft}"), commit).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
 }
 
 async fn ask(system: &System, method: &str, path: &str, body: Value) -> (StatusCode, Value) {
