@@ -2,12 +2,14 @@
 # Longer proofs, run by hand, each part in at most half an hour; release builds.
 #   PART=sim       10,000 seeds of the simulator (SEEDS)
 #   PART=linear    a million operations against both databases (FERRY_LINEAR_OPS)
-#   PART=load      servers and databases killed under full load, 600 s for each of three variants (FERRY_SOAK_S)
+#   PART=load      the server killed under full load for 600 s (FERRY_SOAK_S); FERRY_LOAD=replicas: one of two replicas on
+#                  PostgreSQL; FERRY_LOAD=database: PostgreSQL itself
 #   PART=networks  every bad network for 120 s (FERRY_SOAK_S), wrong clocks, full disks
 #   PART=herd      10,000 runners come back to a server that was killed (RUNNERS)
 #   PART=forgery   a million forged papers
 #   PART=kills     the tests that kill, with new seeds, again and again for 20 minutes (SOAK_MINUTES)
 #   PART=store     the tests of the store, likewise
+#   PART=apps      every mutation of real apps; requests of the dialect's document, 60 for each operation (FERRY_EXAMPLES)
 #   PART=templates 20,000 templates (COUNT, SEED) against real Go with sprig
 source "$(dirname "$0")/lib.sh"
 need_rust
@@ -41,15 +43,17 @@ case $part in
     templates) templates && exit 0 || exit 1 ;;
     forgery) FERRY_FORGERIES=1000000 cargo test --release -p model forgeries -- --nocapture && exit 0 || exit 1 ;;
     store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
-    sim | linear | load | networks | herd | kills) cargo build --release --workspace --all-features --bins ;;
-    *) say "there is no part '$part': use sim, linear, load, networks, herd, forgery, kills, store or templates"; exit 2 ;;
+    apps) scripts/python-tools.sh && FERRY_ALL_MUTATIONS=1 cargo test --release -p config --test it -- --nocapture mutations ;;&
+    sim | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
+    *) say "there is no part '$part': use sim, linear, load, networks, herd, forgery, kills, store, apps or templates"; exit 2 ;;
 esac
 case $part in
     # A seed that breaks an invariant is printed with its story.
     sim) "$bins/ferry" sim --seeds "${SEEDS:-10000}" --runners 4 --jobs 24 ;;
     linear) FERRY_LINEAR_OPS=${FERRY_LINEAR_OPS:-1000000} it linear --test-threads 1 ;;
-    load) FERRY_SOAK_S=${FERRY_SOAK_S:-600} it load_kills ;;
+    load) FERRY_SOAK_S=${FERRY_SOAK_S:-600} FERRY_LOAD=${FERRY_LOAD:-server} it load_kills ;;
     networks) FERRY_SOAK_S=${FERRY_SOAK_S:-120} it bad_networks clocks disk_full ;;
     herd) "$bins/bench" return "$bins" "${RUNNERS:-10000}" ;;
     kills) again_and_again it crashes ;;
+    apps) FERRY_EXAMPLES=${FERRY_EXAMPLES:-60} it clients ;;
 esac
