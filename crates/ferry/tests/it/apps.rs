@@ -221,6 +221,26 @@ async fn a_secret_given_to_a_synced_action_is_masked() {
     assert!(!short.status.success(), "a secret that can't be masked is refused");
 }
 
+#[tokio::test]
+async fn editors_get_the_schema_of_every_kind_of_file() {
+    let system = System::start(options()).await;
+    for kind in config::SCHEMAS.iter().copied().chain(["terraform_module", "kubernetes_manifest", "full"]) {
+        // Editors send no token.
+        let url = format!("{}/v1/general/config-schema?type={kind}", system.control_url);
+        let answer = http().get(url).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "{kind}");
+        let schema: Value = answer.json().await.unwrap();
+        assert_eq!(Some(&schema), config::schema(kind).as_ref(), "{kind}");
+        assert!(
+            schema["properties"].is_object() || schema["oneOf"].is_array() || schema["anyOf"].is_array(),
+            "{kind}: {schema}"
+        );
+    }
+    let (status, answer) = ask(&system, "GET", "/general/config-schema?type=helmet", Value::Null).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(answer["hint"].as_str().unwrap().contains("helm"), "{answer}");
+}
+
 /// What clients of other languages write, and what they repeat.
 #[tokio::test]
 async fn nulls_repeats_and_abandoned_drafts_do_no_harm() {

@@ -20,7 +20,10 @@ fn python_tool(name: &str) -> PathBuf {
 }
 
 async fn run(mut command: Command) -> Output {
-    tokio::time::timeout(Duration::from_secs(1500), command.kill_on_drop(true).output()).await.expect("in time").unwrap()
+    tokio::time::timeout(Duration::from_secs(1500), command.kill_on_drop(true).output())
+        .await
+        .expect("in time")
+        .unwrap()
 }
 
 #[tokio::test]
