@@ -161,7 +161,7 @@ impl Conductor {
         let never = || json!({ "populated": false, "status": "", "outputs": { "steps": {} } });
         let mut workflows: Map<String, Value> = config.actions.iter().map(|a| (a.name.clone(), never())).collect();
         for finished in [false, true] {
-            for run in store.last_runs(org, &install.id, finished).await? {
+            for run in store.last_runs(install, finished).await? {
                 let Ok(action) = store.entity(org, None, EntityKind::Action, &run.action_id).await else { continue };
                 let job = store.job(org, &run.job_id).await?;
                 let state = workflows.entry(action.name).or_insert_with(never);

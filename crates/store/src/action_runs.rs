@@ -4,7 +4,7 @@ use model::{ActionRunId, InstallId, JobId, OrgId, SectionId, Timestamp};
 
 use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
-use crate::{Result, Store, StoreError};
+use crate::{Install, Result, Store, StoreError};
 
 #[derive(Debug, Clone)]
 pub struct ActionRun {
@@ -97,24 +97,24 @@ impl Store {
     }
 
     /// The last run of every action on an install; or the last one that finished, whose outputs stand.
-    pub async fn last_runs(&self, org: &OrgId, install: &InstallId, finished: bool) -> Result<Vec<ActionRun>> {
-        let (org, install) = (org.clone(), install.clone());
+    pub async fn last_runs(&self, install: &Install, finished: bool) -> Result<Vec<ActionRun>> {
+        let install = install.clone();
         self.main()
             .read(move |tx| {
-                let (org, install) = (org.clone(), install.clone());
+                let Install { id, org_id: org, app_id: app, .. } = install.clone();
                 Box::pin(async move {
                     let sql = if finished {
                         static_sql!(
                             COLUMNS,
-                            "WHERE org_id = $1 AND install_id = $2 AND id IN (SELECT MAX(r.id) FROM action_runs r JOIN jobs j ON j.id = r.job_id WHERE r.install_id = $2 AND j.state = 'finished' GROUP BY r.entity_id)"
+                            "WHERE org_id = $1 AND id IN (SELECT (SELECT r.id FROM action_runs r JOIN jobs j ON j.id = r.job_id WHERE r.install_id = $2 AND r.entity_id = e.id AND j.state = 'finished' ORDER BY r.id DESC LIMIT 1) FROM entities e WHERE e.app_id = $3 AND e.kind = 'action')"
                         )
                     } else {
                         static_sql!(
                             COLUMNS,
-                            "WHERE org_id = $1 AND install_id = $2 AND id IN (SELECT MAX(id) FROM action_runs WHERE install_id = $2 GROUP BY entity_id)"
+                            "WHERE org_id = $1 AND id IN (SELECT (SELECT r.id FROM action_runs r WHERE r.install_id = $2 AND r.entity_id = e.id ORDER BY r.id DESC LIMIT 1) FROM entities e WHERE e.app_id = $3 AND e.kind = 'action')"
                         )
                     };
-                    tx.query(sql, params![&org, &install]).await?.iter().map(from_row).collect()
+                    tx.query(sql, params![&org, &id, &app]).await?.iter().map(from_row).collect()
                 })
             })
             .await

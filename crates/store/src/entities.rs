@@ -268,16 +268,33 @@ impl Store {
 async fn change_entity(
     tx: &mut Tx<'_>,
     kind: EntityKind,
-    mut entity: Entity,
+    entity: Entity,
     change: EntityChange,
     actor: &AccountId,
     now: Timestamp,
 ) -> Result<Entity> {
+    // As it is now: it was read before this transaction.
+    let row = tx.get(static_sql!(COLUMNS, "WHERE id = $1 AND retired_at IS NULL"), params![&entity.id]).await?;
+    let mut entity = from_row(&row.ok_or(StoreError::NotFound(kind.as_str()))?)?;
     if let Some(name) = change.name.filter(|name| *name != entity.name) {
-        if by_name(tx, &entity.app_id, kind, &name).await?.is_some() {
-            return Err(StoreError::NameTaken(name));
+        match by_name(tx, &entity.app_id, kind, &name).await? {
+            Some(other) if other.retired_at.is_some() => {
+                let kind = kind.as_str();
+                let text = format!("`{name}` is the name of a {kind} that was retired; only a new {kind} can take it");
+                return Err(StoreError::Conflict(text));
+            }
+            Some(_) => return Err(StoreError::NameTaken(name)),
+            None => entity.name = name,
         }
-        entity.name = name;
+    }
+    if change.retire {
+        let active = "SELECT 1 FROM sections s JOIN configs c ON c.id = s.config_id WHERE s.entity_id = $1 AND c.status = 'active'";
+        if tx.get(active, params![&entity.id]).await?.is_some() {
+            let text = format!("{} `{}` is part of the active config", kind.as_str(), entity.name);
+            return Err(StoreError::Conflict(format!(
+                "{text}: remove it from the app's files and sync, then retire it"
+            )));
+        }
     }
     entity.var_name = change.var_name.unwrap_or(entity.var_name);
     entity.labels = change.labels.unwrap_or(entity.labels);

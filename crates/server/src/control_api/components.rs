@@ -202,14 +202,6 @@ async fn retire(
 
 /// Retires a component or an action, unless the active config still has it.
 pub(super) async fn retire_entity(state: &AppState, at: &InOrg, kind: EntityKind, entity: Entity) -> ApiResult<()> {
-    let app = state.store().app(&at.org, entity.app_id.as_str()).await?;
-    let active = configs::latest_sections(state, &app).await?;
-    if active.iter().any(|section| section.entity_id.as_ref() == Some(&entity.id)) {
-        let (kind, name) = (kind.as_str(), &entity.name);
-        let text = format!("{kind} `{name}` is part of the active config of app `{}`", app.name);
-        return Err(ApiError::new(api::ErrorCode::Conflict, text)
-            .hint("remove it from the app's files and sync, then retire it"));
-    }
     let change = EntityChange { retire: true, ..EntityChange::default() };
     let now = state.conductor.now();
     state.store().change_entity(kind, &entity, change, &at.owner.account.id, now).await?;

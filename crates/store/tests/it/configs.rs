@@ -201,14 +201,17 @@ fn a_component_keeps_its_type_until_it_is_retired() {
         };
         let refused = as_type("terraform_module", "two").await;
         assert!(matches!(&refused, Err(StoreError::Conflict(text)) if text.contains("helm_chart")), "{refused:?}");
-        assert_eq!(
-            s.active_config(&world.org, &world.app).await?.and_then(|c| c.version),
-            Some(1),
-            "nothing was written"
-        );
+        let version = s.active_config(&world.org, &world.app).await?.and_then(|c| c.version);
+        assert_eq!(version, Some(1), "nothing was written");
         let api = s.entity(&world.org, None, EntityKind::Component, "api").await?;
-        let retire = EntityChange { retire: true, ..EntityChange::default() };
-        s.change_entity(EntityKind::Component, &api, retire, &world.account, world.now()).await?;
+        let retire = || {
+            let change = EntityChange { retire: true, ..EntityChange::default() };
+            s.change_entity(EntityKind::Component, &api, change, &world.account, world.now())
+        };
+        let refused = retire().await;
+        assert!(matches!(&refused, Err(StoreError::Conflict(text)) if text.contains("active")), "{refused:?}");
+        made(&world, draft(&world), "without it", Vec::new(), Vec::new()).await?;
+        retire().await?;
         assert!(matches!(
             s.entity(&world.org, None, EntityKind::Component, "api").await,
             Err(StoreError::NotFound("component"))
