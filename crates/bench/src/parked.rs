@@ -12,6 +12,8 @@ use crate::system::rss_mib;
 use crate::{Figure, bare, options};
 
 const COUNT: usize = 10_000;
+/// The first health check of a runner comes with its join: 256 every five seconds. Idle is what comes after them.
+const FIRST_CHECKS: Duration = Duration::from_secs(200);
 
 pub(crate) async fn figures(dist: &Path) -> anyhow::Result<Vec<Figure>> {
     let dir = tempfile::tempdir()?;
@@ -65,6 +67,10 @@ async fn park(system: &System, ca: Option<&Path>) -> anyhow::Result<(Herd, f64)>
 
 /// Requests per runner and second, and the server's CPU seconds, over a minute.
 async fn idle(system: &System, herd: &mut Herd) -> anyhow::Result<(f64, f64)> {
+    let joined = Instant::now();
+    while joined.elapsed() < FIRST_CHECKS {
+        herd.said().await?;
+    }
     let pid = system.server().pid();
     let (first, cpu, started) = (herd.said().await?, cpu_s(pid)?, Instant::now());
     let last = loop {
