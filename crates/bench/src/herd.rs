@@ -90,7 +90,7 @@ impl Herd {
         let port = url.rsplit(':').next().and_then(|p| p.parse().ok()).context("a port")?;
         let mut herd = Self { child, lines, port, count };
         herd.said().await?;
-        let until = Instant::now() + Duration::from_secs(240);
+        let until = Instant::now() + Duration::from_secs(600);
         while herd.connected()? < count {
             ensure!(Instant::now() < until, "{} of {count} drones are parked", herd.connected()?);
             herd.said().await?;
