@@ -45,15 +45,7 @@ async fn shown(state: &AppState, action: Entity) -> ApiResult<wire::ActionWorkfl
     let counts = state.store().section_counts(&action.org_id, &action.app_id).await?;
     Ok(wire::ActionWorkflow {
         config_count: counts.get(&action.id).copied().unwrap_or_default(),
-        stamp: wire::Stamp {
-            id: action.id,
-            created_by_id: action.created_by.to_string(),
-            created_at: action.created_at,
-            updated_at: action.updated_at,
-            org_id: action.org_id.to_string(),
-            app_id: action.app_id.to_string(),
-            app_config_id: String::new(),
-        },
+        stamp: components::stamp(&action),
         name: action.name,
         status: "active".into(),
         status_description: "active".into(),
@@ -262,14 +254,20 @@ pub(super) struct InstallView {
     pub(super) tree: conductor::app::InstallTree,
 }
 
-pub(super) async fn view(state: &AppState, at: &InOrg, install: &Install) -> ApiResult<InstallView> {
+/// `mask` stands for every sensitive value, where what is made of them is shown to someone.
+pub(super) async fn view(
+    state: &AppState,
+    at: &InOrg,
+    install: &Install,
+    mask: Option<&str>,
+) -> ApiResult<InstallView> {
     let app = state.store().app(&at.org, install.app_id.as_str()).await?;
     let config = state.store().active_config(&at.org, &app.id).await?.ok_or_else(|| {
         let text = format!("app `{}` has no active config", app.name);
         ApiError::new(api::ErrorCode::Conflict, text).hint("sync it first with `ferry apps sync DIR`")
     })?;
     let (document, local_sources) = state.conductor.app_config(&at.org, &config).await?;
-    let tree = state.conductor.install_tree(install, &document, None).await?;
+    let tree = state.conductor.install_tree(install, &document, mask).await?;
     Ok(InstallView { app, config, document, local_sources, tree })
 }
 
@@ -311,7 +309,7 @@ async fn run(
     spec::check_secrets(&wanted.secrets).map_err(ApiError::invalid)?;
     let section_id =
         SectionId::parse(&wanted.action_workflow_config_id).map_err(|_| StoreError::NotFound("action config"))?;
-    let view = view(&state, &at, &install).await?;
+    let view = view(&state, &at, &install, None).await?;
     let active = state.store().sections(&at.org, &view.config.id).await?;
     let section = active.into_iter().find(|s| s.id == section_id).ok_or_else(|| {
         let (app, version) = (&view.app.name, view.config.version.unwrap_or_default());

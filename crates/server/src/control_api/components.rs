@@ -39,18 +39,23 @@ pub(super) fn wire_type(kind: &str) -> &str {
     }
 }
 
+/// Of a component or an action.
+pub(super) fn stamp(entity: &Entity) -> wire::Stamp {
+    wire::Stamp {
+        id: entity.id.clone(),
+        created_by_id: entity.created_by.to_string(),
+        created_at: entity.created_at,
+        updated_at: entity.updated_at,
+        org_id: entity.org_id.to_string(),
+        app_id: entity.app_id.to_string(),
+        app_config_id: String::new(),
+    }
+}
+
 fn shown(component: Entity, versions: u64) -> wire::Component {
     let resolved = if component.var_name.is_empty() { component.name.clone() } else { component.var_name.clone() };
     wire::Component {
-        stamp: wire::Stamp {
-            id: component.id,
-            created_by_id: component.created_by.to_string(),
-            created_at: component.created_at,
-            updated_at: component.updated_at,
-            org_id: component.org_id.to_string(),
-            app_id: component.app_id.to_string(),
-            app_config_id: String::new(),
-        },
+        stamp: stamp(&component),
         name: component.name,
         status: "active".into(),
         component_type: wire_type(component.entity_type.as_deref().unwrap_or("unknown")).into(),

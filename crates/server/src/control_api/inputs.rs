@@ -189,9 +189,8 @@ async fn render(
     Params(what): Params<What>,
 ) -> ApiResult<Json<wire::Rendered>> {
     let install = state.store().install(&at.org, &install).await?;
-    let mut view = view(&state, &at, &install).await?;
     // Whatever a template makes of a sensitive value, it is made of this.
-    view.tree = state.conductor.install_tree(&install, &view.document, Some(HIDDEN)).await?;
+    let view = view(&state, &at, &install, Some(HIDDEN)).await?;
     let (kind, name, value) = match (what.component, what.action) {
         (Some(name), None) => {
             let found = view.document.components.iter().find(|c| c.common.name == name);
