@@ -565,7 +565,10 @@ impl System {
     /// Executors of this system.
     pub fn executors(&self) -> Vec<i32> {
         let executes = |p: &Seen| p.command.split(|b| *b == 0).nth(1) == Some(b"execute");
-        processes_of(&self.root).into_iter().filter(executes).map(|p| p.pid).collect()
+        let found: Vec<i32> = processes_of(&self.root).into_iter().filter(executes).map(|p| p.pid).collect();
+        // What an executor has just forked bears its name until it becomes the child.
+        let is_fork = |pid: i32| parent(pid).is_some_and(|parent| found.contains(&parent));
+        found.iter().copied().filter(|pid| !is_fork(*pid)).collect()
     }
 
     /// What executors have started: everything that carries the mark of an execution.
@@ -636,6 +639,11 @@ impl Seen {
     fn is_marked(&self) -> bool {
         self.environ.split(|b| *b == 0).any(|v| v.starts_with(b"FERRY_EXECUTION_ID="))
     }
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Every process that carries the directory in its command line or its environment.
