@@ -92,6 +92,8 @@ fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -
         },
         reference: Some(repo.branch.clone()),
         directory: Some(repo.directory.clone()).filter(|directory| directory != "."),
+        submodules: false,
+        credentials: None,
     }))
 }
 

@@ -119,6 +119,8 @@ define_id! {
     ComponentId, "cmp";
     /// A vendor's script that runs in installs.
     ActionId, "act";
+    /// An OCI artifact made of one component.
+    BuildId, "bld";
     /// One run of an action on an install.
     ActionRunId, "arn";
     /// A value that all installs of an app see.

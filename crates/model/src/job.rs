@@ -55,16 +55,38 @@ pub enum JobType {
     Noop,
     HealthCheck,
     ActionsWorkflow,
+    TerraformModuleBuild,
+    HelmChartBuild,
+    KubernetesManifestBuild,
+    DockerBuild,
+    ContainerImageBuild,
+    OciSync,
 }
 
 impl JobType {
-    pub const ALL: [Self; 3] = [Self::Noop, Self::HealthCheck, Self::ActionsWorkflow];
+    pub const ALL: [Self; 9] = [
+        Self::Noop,
+        Self::HealthCheck,
+        Self::ActionsWorkflow,
+        Self::TerraformModuleBuild,
+        Self::HelmChartBuild,
+        Self::KubernetesManifestBuild,
+        Self::DockerBuild,
+        Self::ContainerImageBuild,
+        Self::OciSync,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Noop => "noop",
             Self::HealthCheck => "health-check",
             Self::ActionsWorkflow => "actions-workflow",
+            Self::TerraformModuleBuild => "terraform-module-build",
+            Self::HelmChartBuild => "helm-chart-build",
+            Self::KubernetesManifestBuild => "kubernetes-manifest-build",
+            Self::DockerBuild => "docker-build",
+            Self::ContainerImageBuild => "container-image-build",
+            Self::OciSync => "oci-sync",
         }
     }
 
@@ -77,13 +99,27 @@ impl JobType {
             Self::Noop => JobGroup::Operations,
             Self::HealthCheck => JobGroup::HealthChecks,
             Self::ActionsWorkflow => JobGroup::Actions,
+            Self::TerraformModuleBuild
+            | Self::HelmChartBuild
+            | Self::KubernetesManifestBuild
+            | Self::DockerBuild
+            | Self::ContainerImageBuild => JobGroup::Build,
+            Self::OciSync => JobGroup::Sync,
         }
     }
 
-    /// The fixed table of types that change nothing: only these are tried again after an execution vanished.
+    /// The fixed table of types that change nothing, or add what a second try adds no second time (an artifact, named by its
+    /// content): only these are tried again after an execution vanished.
     pub const fn is_read_only(self) -> bool {
         match self {
-            Self::Noop | Self::HealthCheck => true,
+            Self::Noop
+            | Self::HealthCheck
+            | Self::TerraformModuleBuild
+            | Self::HelmChartBuild
+            | Self::KubernetesManifestBuild
+            | Self::DockerBuild
+            | Self::ContainerImageBuild
+            | Self::OciSync => true,
             Self::ActionsWorkflow => false,
         }
     }

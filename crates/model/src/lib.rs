@@ -3,6 +3,7 @@
 //!
 //! This crate does no I/O, reads no clock and draws no randomness: time, ids and seeds are arguments.
 
+pub mod build;
 pub mod constants;
 pub mod digest;
 pub mod id;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::build::{BuildSpec, Credentials, SyncSpec};
 use crate::{AppId, Digest, InstallId, JobId, JobType, OrgId, constants};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,8 @@ pub enum Work {
     },
     HealthCheck {},
     ActionsWorkflow(ActionSpec),
+    Build(BuildSpec),
+    OciSync(SyncSpec),
 }
 
 impl Work {
@@ -43,6 +46,8 @@ impl Work {
             Self::Noop { .. } => JobType::Noop,
             Self::HealthCheck {} => JobType::HealthCheck,
             Self::ActionsWorkflow(_) => JobType::ActionsWorkflow,
+            Self::Build(build) => build.recipe.job_type(),
+            Self::OciSync(_) => JobType::OciSync,
         }
     }
 
@@ -58,6 +63,11 @@ impl Work {
                     Some(Source::Git { .. }) | None => None,
                 })
                 .collect(),
+            Self::Build(build) => match build.recipe.source() {
+                Some(Source::Archive { digest, .. }) => vec![digest.clone()],
+                Some(Source::Git { .. }) | None => Vec::new(),
+            },
+            Self::OciSync(sync) => vec![sync.digest.clone()],
         }
     }
 }
@@ -104,6 +114,12 @@ pub enum Source {
         reference: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         directory: Option<String>,
+        /// Its submodules are fetched too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        submodules: bool,
+        /// Where the host's own ones (an ssh key) are not the ones to use.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        credentials: Option<Credentials>,
     },
     /// A tar archive that was uploaded before, named by its digest.
     Archive {

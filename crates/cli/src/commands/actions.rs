@@ -219,9 +219,13 @@ fn request(args: &RunAction, text: Option<&str>, archive: Option<Digest>) -> Res
 
     let source = match (archive, &args.git) {
         (Some(digest), _) => Some(Source::Archive { digest, directory: None }),
-        (None, Some(url)) => {
-            Some(Source::Git { url: url.clone(), reference: args.git_ref.clone(), directory: args.git_dir.clone() })
-        }
+        (None, Some(url)) => Some(Source::Git {
+            url: url.clone(),
+            reference: args.git_ref.clone(),
+            directory: args.git_dir.clone(),
+            submodules: false,
+            credentials: None,
+        }),
         (None, None) => None,
     };
     if let Some(source) = source {
@@ -316,7 +320,13 @@ mod tests {
         assert_eq!(body.run_env_vars["A"], "flag");
         assert_eq!(body.run_env_vars["B"], "file");
         assert_eq!(body.steps[1].env["C"], "3");
-        let git = Source::Git { url: "https://g/r".into(), reference: Some("main".into()), directory: None };
+        let git = Source::Git {
+            url: "https://g/r".into(),
+            reference: Some("main".into()),
+            directory: None,
+            submodules: false,
+            credentials: None,
+        };
         assert_eq!(
             (&body.steps[0].source, &body.steps[1].source),
             (&Some(git), &None),

@@ -227,6 +227,8 @@ async fn a_step_runs_in_a_source_from_git() {
             url: url.clone(),
             reference: reference.map(str::to_owned),
             directory: Some("sub".into()),
+            submodules: false,
+            credentials: None,
         }),
         ..command(name, "run.sh")
     };

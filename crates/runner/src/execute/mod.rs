@@ -211,7 +211,7 @@ async fn verify_and_work(
         allow_paths: context.allow_paths.clone(),
     });
     let cgroups = match &spec.work {
-        Work::ActionsWorkflow(_) => Cgroups::create(dir.name(), &spec.limits),
+        Work::ActionsWorkflow(_) | Work::Build(_) | Work::OciSync(_) => Cgroups::create(dir.name(), &spec.limits),
         // No child, no cgroup.
         Work::Noop { .. } | Work::HealthCheck {} => Cgroups::default(),
     };
@@ -222,6 +222,7 @@ async fn verify_and_work(
         Work::Noop { sleep_ms } => noop::run(&mut run, *sleep_ms).await,
         Work::HealthCheck {} => health::run(&mut run).await,
         Work::ActionsWorkflow(action) => action::run(&mut run, action, disk_bytes).await,
+        Work::Build(_) | Work::OciSync(_) => Done::not_attempted("unsupported_job", "this runner can't build yet"),
     };
     run.host.cgroups.remove();
     masked(&masks, done)

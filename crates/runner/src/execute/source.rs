@@ -19,7 +19,7 @@ pub(super) async fn prepare(
 ) -> Result<PathBuf, StepFailure> {
     fs::create_dir_all(place)?;
     let directory = match source {
-        Source::Git { url, reference, directory } => {
+        Source::Git { url, reference, directory, .. } => {
             clone(run, step, url, reference.as_deref(), place).await?;
             directory
         }

@@ -195,6 +195,8 @@ fn a_source_comes_from_git_by_branch_tag_and_commit() {
             url: format!("file://{}", repository.path().display()),
             reference: reference.map(str::to_owned),
             directory: Some(directory.to_owned()),
+            submodules: false,
+            credentials: None,
         }),
         ..step(reference.unwrap_or("head"), "run arg")
     };

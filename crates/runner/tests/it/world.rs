@@ -76,7 +76,7 @@ impl World {
     pub(crate) fn action(&mut self) -> &mut ActionSpec {
         match &mut self.spec.work {
             Work::ActionsWorkflow(action) => action,
-            Work::Noop { .. } | Work::HealthCheck {} => panic!("not an action"),
+            Work::Noop { .. } | Work::HealthCheck {} | Work::Build(_) | Work::OciSync(_) => panic!("not an action"),
         }
     }
 

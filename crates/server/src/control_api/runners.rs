@@ -210,6 +210,16 @@ async fn create_job(
         JobType::ActionsWorkflow => {
             return Err(ApiError::invalid("actions are run with POST /v1/installs/{install_id}/action-runs"));
         }
+        JobType::TerraformModuleBuild
+        | JobType::HelmChartBuild
+        | JobType::KubernetesManifestBuild
+        | JobType::DockerBuild
+        | JobType::ContainerImageBuild => {
+            return Err(ApiError::invalid("builds are made with POST /v1/components/{component_id}/builds"));
+        }
+        JobType::OciSync => {
+            return Err(ApiError::invalid("artifacts are synced with POST /v1/installs/{install_id}/artifact-syncs"));
+        }
     };
     let job = NewRunnerJob { work, priority: request.value.priority };
     let job = state.conductor.submit_runner_job(&runner, job, at.actor(), idem).await?;
