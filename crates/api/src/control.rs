@@ -72,10 +72,12 @@ macro_rules! lean {
 }
 
 mod action_workflows;
+mod builds;
 mod components;
 mod configs;
 
 pub use action_workflows::*;
+pub use builds::*;
 pub use components::*;
 pub use configs::*;
 

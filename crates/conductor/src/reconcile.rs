@@ -14,6 +14,7 @@ pub struct Pace {
     pub leases: Duration,
     pub logs: Duration,
     pub health: Duration,
+    pub builds: Duration,
     pub cleanup: Duration,
     /// A log that has been quiet for this long is folded.
     pub seal_quiet_s: u64,
@@ -27,6 +28,7 @@ impl Default for Pace {
             leases: Duration::from_millis(500),
             logs: Duration::from_secs(2),
             health: Duration::from_secs(5),
+            builds: Duration::from_secs(1),
             cleanup: Duration::from_secs(60),
             seal_quiet_s: 60,
             segment_bytes: 4 << 20,
@@ -46,6 +48,7 @@ impl Conductor {
             every(pace.leases, "leases", &stop, || self.reconcile_leases()),
             every(pace.logs, "logs", &stop, || self.reconcile_logs(pace)),
             every(pace.health, "health", &stop, || self.reconcile_health()),
+            every(pace.builds, "builds", &stop, || self.reconcile_builds()),
             every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup()),
         );
     }

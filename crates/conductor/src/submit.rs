@@ -6,7 +6,7 @@ use model::papers::Order;
 use model::spec::{ActionSpec, JobSpec, Limits, SECRET_BYTES_MIN, Source, StepSpec, Work, check_steps};
 use model::time::parse_duration;
 use model::{ActionRunId, Digest, InstallId, JobId, LogStreamId, SectionId, constants};
-use store::{ActionRun, Idempotency, Install, Job, NewJob, Result, Runner, StoreError};
+use store::{ActionRun, Build, Idempotency, Install, Job, NewJob, Result, Runner, StoreError};
 
 use crate::app::InstallTree;
 use crate::{Conductor, render};
@@ -45,20 +45,21 @@ pub struct NewRunnerJob {
     pub priority: i64,
 }
 
-struct Draft {
-    name: Option<String>,
-    install: Option<Install>,
-    target: Option<String>,
-    priority: i64,
-    timeout_s: u64,
-    limits: Limits,
-    secrets: Vec<String>,
-    work: Work,
-    run: Option<NewRun>,
+pub(crate) struct Draft {
+    pub(crate) name: Option<String>,
+    pub(crate) install: Option<Install>,
+    pub(crate) target: Option<String>,
+    pub(crate) priority: i64,
+    pub(crate) timeout_s: u64,
+    pub(crate) limits: Limits,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) work: Work,
+    pub(crate) run: Option<NewRun>,
+    pub(crate) build: Option<Build>,
 }
 
 /// A run of a synced action: its job is not made yet.
-struct NewRun {
+pub(crate) struct NewRun {
     id: ActionRunId,
     install_id: InstallId,
     action_id: String,
@@ -76,6 +77,21 @@ fn builtin_env(install: &Install, trigger_type: &str) -> BTreeMap<String, String
     ])
 }
 
+/// A directory of a repository, as the runner fetches it.
+pub(crate) fn git(repo: &config::Repo, submodules: bool) -> Source {
+    Source::Git {
+        url: if repo.repo.contains("://") || repo.repo.starts_with("git@") {
+            repo.repo.clone()
+        } else {
+            format!("https://github.com/{}.git", repo.repo.trim_end_matches(".git"))
+        },
+        reference: Some(repo.branch.clone()),
+        directory: Some(repo.directory.clone()).filter(|directory| directory != "."),
+        submodules,
+        credentials: None,
+    }
+}
+
 /// Where the files of a step are, as the runner fetches them.
 fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -> Result<Option<Source>> {
     if let Some(local) = &step.local {
@@ -84,17 +100,7 @@ fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -
         let digest = digest.ok_or_else(|| StoreError::Conflict(missing()))?;
         return Ok(Some(Source::Archive { digest, directory: None }));
     }
-    Ok(step.public_repo.as_ref().or(step.connected_repo.as_ref()).map(|repo| Source::Git {
-        url: if repo.repo.contains("://") || repo.repo.starts_with("git@") {
-            repo.repo.clone()
-        } else {
-            format!("https://github.com/{}.git", repo.repo.trim_end_matches(".git"))
-        },
-        reference: Some(repo.branch.clone()),
-        directory: Some(repo.directory.clone()).filter(|directory| directory != "."),
-        submodules: false,
-        credentials: None,
-    }))
+    Ok(step.public_repo.as_ref().or(step.connected_repo.as_ref()).map(|repo| git(repo, false)))
 }
 
 impl Conductor {
@@ -151,6 +157,7 @@ impl Conductor {
             },
             work: Work::ActionsWorkflow(spec),
             run: Some(run),
+            build: None,
         };
         let job = self.submit(draft, runner, actor, idem).await?;
         // A repeated request finds the run of the first one.
@@ -179,6 +186,7 @@ impl Conductor {
             secrets: action.secrets,
             work: Work::ActionsWorkflow(spec),
             run: None,
+            build: None,
         };
         self.submit(draft, runner, actor, idem).await
     }
@@ -204,11 +212,18 @@ impl Conductor {
             secrets: Vec::new(),
             work: job.work,
             run: None,
+            build: None,
         };
         self.submit(draft, runner, actor, idem).await
     }
 
-    async fn submit(&self, draft: Draft, runner: &Runner, actor: &str, idem: Option<Idempotency>) -> Result<Job> {
+    pub(crate) async fn submit(
+        &self,
+        draft: Draft,
+        runner: &Runner,
+        actor: &str,
+        idem: Option<Idempotency>,
+    ) -> Result<Job> {
         let now = self.now();
         let job_id = JobId::new(now, self.random_u128());
         let job_type = draft.work.job_type();
@@ -216,7 +231,7 @@ impl Conductor {
         let artifact_digests = draft.work.artifacts();
         let spec = JobSpec {
             org_id: runner.org_id.clone(),
-            app_id: draft.install.map(|i| i.app_id),
+            app_id: draft.install.map(|i| i.app_id).or_else(|| draft.build.as_ref().map(|b| b.app_id.clone())),
             install_id: install_id.clone(),
             job_id: job_id.clone(),
             timeout_s: draft.timeout_s,
@@ -269,6 +284,7 @@ impl Conductor {
                 created_by: actor.to_owned(),
                 created_at: now,
             }),
+            build: draft.build.map(|build| Build { job_id: Some(job_id), ..build }),
             now,
         };
         Ok(self.store.enqueue(new, idem).await?.job)

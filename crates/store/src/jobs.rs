@@ -10,6 +10,7 @@ use model::{
 
 use crate::accounts::static_sql;
 use crate::action_runs::{self, ActionRun};
+use crate::builds::{self, Build};
 use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
 use crate::executions;
@@ -68,6 +69,8 @@ pub struct NewJob {
     pub created_by: String,
     /// The run of a synced action that the job is.
     pub run: Option<ActionRun>,
+    /// The build that the job makes.
+    pub build: Option<Build>,
     pub now: Timestamp,
 }
 
@@ -500,6 +503,11 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
         let id = JobId::parse(&found).map_err(|_| StoreError::corrupt("idempotency key"))?;
         return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true });
     }
+    if let Some(build) = &new.build
+        && let Some(id) = builds::open_job(tx, build).await?
+    {
+        return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true });
+    }
     let now = new.now;
     let known = "SELECT 1 FROM runners WHERE id = $1 AND org_id = $2";
     tx.get(known, params![&new.runner_id, &new.org_id]).await?.ok_or(StoreError::NotFound("runner"))?;
@@ -538,6 +546,9 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
     record(tx, Note { org: &new.org_id, now, kind: "job.state", subject, actor: &new.created_by, data }).await?;
     if let Some(run) = &new.run {
         action_runs::insert(tx, &new.org_id, run).await?;
+    }
+    if let Some(build) = &new.build {
+        builds::insert(tx, build).await?;
     }
     remember(tx, idem, new.id.as_str(), now).await?;
     let job = Job {

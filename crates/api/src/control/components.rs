@@ -226,6 +226,8 @@ lean! {
             dockerfile: String,
         }
         optional {
+            target: String,
+            build_args: Vec<String>,
             env_vars: Labels,
             public_git_vcs_config: Option<GitSource>,
             connected_github_vcs_config: Option<GitSource>,

@@ -89,6 +89,8 @@ lean! {
             changes: Vec<Value>,
             /// Components and actions that the app has, and this config does not.
             removed: Vec<RemovedEntity>,
+            /// One for each component: made now, or before.
+            builds: Vec<super::Build>,
             #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
             warnings: Vec<Value>,
         }

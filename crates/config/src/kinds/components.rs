@@ -133,6 +133,8 @@ tables! {
         skip_noops: bool = boolean();
         /// A plan that all policies let pass needs no approval.
         auto_approve_on_policies_passing: bool = boolean();
+        /// The artifact brings the providers along, for installs that reach no provider registry.
+        vendor_providers: bool = boolean();
     }
     one of OneOf::exactly(SOURCES);
     removed "var" => "write a table `[vars]` with `name = \"value\"`",
@@ -267,8 +269,14 @@ tables! {
         connected_repo: Option<Repo> = table(&Repo::TABLE);
         /// A directory of the app itself.
         local: Option<Local> = table(&Local::TABLE);
-        /// Arguments of the build.
+        /// Stage of the Dockerfile to build; the last one where nothing is said.
+        target: Option<String> = text();
+        /// Arguments of the build, for `ARG`.
+        build_args: Texts = map();
+        /// Arguments of the build, as older files have them.
         env_vars: Texts = map();
+        /// Names of app variables that `RUN --mount=type=secret,id=NAME` may read; they land in no layer.
+        secrets: Vec<String> = texts();
         /// How often a failed build is tried again.
         max_auto_retries: i64 = retries();
         /// A plan without changes needs no approval.

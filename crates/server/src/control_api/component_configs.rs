@@ -74,6 +74,11 @@ pub(super) fn connection(
     Ok(shown)
 }
 
+/// `NAME=value`, as clients of the dialect send arguments of a build.
+fn pairs(texts: &[String]) -> wire::Labels {
+    texts.iter().map(|text| text.split_once('=').unwrap_or((text, ""))).map(|(k, v)| (k.into(), v.into())).collect()
+}
+
 /// Retries, skipping of plans without changes, approval by policies, and the schedule of drift runs.
 fn tuning(kind: &ComponentKind) -> (i64, bool, bool, Option<&String>) {
     macro_rules! of {
@@ -130,6 +135,8 @@ fn show_kind(kind: &ComponentKind, stamp: wire::Stamp, shown: &mut wire::Compone
                 stamp,
                 component_config_connection_id,
                 dockerfile: k.dockerfile.clone(),
+                target: text(k.target.as_ref()),
+                build_args: k.build_args.iter().map(|(name, value)| format!("{name}={value}")).collect(),
                 env_vars: k.env_vars.clone(),
                 public_git_vcs_config: k.public_repo.as_ref().map(git),
                 connected_github_vcs_config: k.connected_repo.as_ref().map(git),
@@ -322,6 +329,7 @@ component_config!(
             drift_schedule: some(&r.base.drift_schedule),
             max_auto_retries: r.base.max_auto_retries,
             skip_noops: r.base.skip_noops,
+            vendor_providers: false,
             auto_approve_on_policies_passing: r.base.auto_approve_on_policies_passing,
         })
     }
@@ -392,7 +400,10 @@ component_config!(
             public_repo: r.public_git_vcs_config.as_ref().map(repo),
             connected_repo: r.connected_github_vcs_config.as_ref().map(repo),
             local: None,
+            target: some(&r.target),
+            build_args: pairs(&r.build_args),
             env_vars: r.env_vars,
+            secrets: Vec::new(),
             max_auto_retries: r.base.max_auto_retries,
             skip_noops: r.base.skip_noops,
             auto_approve_on_policies_passing: r.base.auto_approve_on_policies_passing,

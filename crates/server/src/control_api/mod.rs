@@ -2,6 +2,7 @@
 
 mod action_workflows;
 mod apps;
+mod builds;
 mod component_configs;
 mod components;
 mod configs;
@@ -41,6 +42,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(configs::routes(limits))
         .merge(components::routes())
         .merge(component_configs::routes(limits))
+        .merge(builds::routes())
         .merge(action_workflows::routes(limits))
         .merge(inputs::routes())
         .merge(installs::routes(limits))

@@ -163,6 +163,7 @@ id_values!(
     ConfigId,
     SectionId,
     ActionRunId,
+    BuildId,
     VariableId,
     InputsId,
     InstallId,

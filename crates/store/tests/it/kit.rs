@@ -172,6 +172,7 @@ impl World {
             log_stream_id: LogStreamId::new(now, unique()),
             created_by: self.account.to_string(),
             run: None,
+            build: None,
             now,
         }
     }

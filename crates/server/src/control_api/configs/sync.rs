@@ -213,7 +213,25 @@ pub(super) async fn commit_draft(
         let commit = prepare(state, at, app, &draft, wanted.clone()).await?;
         match state.store().commit_config(draft.clone(), commit).await.map_err(ApiError::from) {
             Err(error) if error.stale && tries < TRIES => {}
-            done => return done,
+            done => {
+                let config = done?;
+                plan_builds(state, at, &config).await;
+                return Ok(config);
+            }
+        }
+    }
+}
+
+/// Schedules the builds of a config. A sync does not fail with them: what could not be scheduled now is scheduled later.
+async fn plan_builds(state: &AppState, at: &InOrg, config: &Config) -> Vec<store::Build> {
+    match state.conductor.plan_builds(&at.org, config, at.actor()).await {
+        Ok(builds) => builds,
+        Err(error) => {
+            tracing::warn!(%error, config = %config.id, "the builds can't be planned now");
+            if let Err(error) = state.store().unplan(&config.id).await {
+                tracing::warn!(%error, config = %config.id, "nor later, without another sync");
+            }
+            Vec::new()
         }
     }
 }
@@ -324,8 +342,13 @@ async fn commit_whole(
         };
         state.store().commit_config(draft, commit).await?
     };
+    let planned = if plan_only { Vec::new() } else { plan_builds(state, at, &active).await };
+    let mut builds = Vec::with_capacity(planned.len());
+    for build in planned {
+        builds.push(crate::control_api::builds::shown(state, build, false).await?);
+    }
     let config = super::shown(state, &active, false).await?;
-    Ok(wire::SyncedApp { config, unchanged, changes, removed, warnings: checked.warnings.clone() })
+    Ok(wire::SyncedApp { config, unchanged, changes, removed, builds, warnings: checked.warnings.clone() })
 }
 
 /// Who a component or action depends on, by name: an id is looked up.

@@ -1,0 +1,533 @@
+//! Plans builds: what each component of a config is made of, which of them must be made, and how they ended.
+
+use std::collections::BTreeMap;
+
+use config::{Component, ComponentKind, ContainerImage};
+use model::build::{
+    Artifact, BuildOutputs, BuildSpec, BuiltFrom, ChartSource, Credentials, KnownBuild, Recipe, Repository, SyncSpec,
+};
+use model::runner::RunnerKind;
+use model::spec::{Limits, SECRET_BYTES_MIN, Source, Work};
+use model::time::parse_duration;
+use model::{AppId, BuildId, ComponentId, Digest, JobState, OrgId, SectionId};
+use serde_json::Value;
+use store::{Build, BuildEnd, BuildStatus, Config, EntityKind, Result, Runner, Section, StoreError};
+
+use crate::Conductor;
+use crate::submit::{Draft, git};
+
+const SYNC_TIMEOUT_S: u64 = 900;
+
+/// What a component needs at a sync.
+#[derive(Debug, Clone, PartialEq)]
+enum Need {
+    Build(Box<Recipe>),
+    /// There is nothing to make.
+    Nothing,
+    Unsupported(String),
+}
+
+/// One component of a config, to be built.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    pub app_id: AppId,
+    pub component_id: String,
+    pub section_id: SectionId,
+    pub config_version: u64,
+    pub component: Component,
+    /// Digests of the app's local sources, by directory.
+    pub local_sources: BTreeMap<String, String>,
+}
+
+/// The longest build where the component says nothing, in seconds.
+fn default_timeout_s(recipe: &Recipe) -> u64 {
+    match recipe {
+        Recipe::DockerImage { .. } => 3600,
+        Recipe::TerraformModule { .. } | Recipe::ContainerImage { .. } => 900,
+        Recipe::HelmChart { .. } | Recipe::Manifest { .. } | Recipe::Kustomization { .. } => 300,
+    }
+}
+
+impl Subject {
+    fn source(
+        &self,
+        public: Option<&config::Repo>,
+        connected: Option<&config::Repo>,
+        reference: Option<&str>,
+    ) -> Result<Source> {
+        if let Some(local) = self.component.kind.local() {
+            let path = local.path();
+            let digest = path.and_then(|path| self.local_sources.get(&path).and_then(|text| Digest::parse(text).ok()));
+            let missing = || StoreError::Conflict(format!("`{}` was not uploaded with the sync", local.directory));
+            return Ok(Source::Archive { digest: digest.ok_or_else(missing)?, directory: None });
+        }
+        let repo = public.or(connected).ok_or_else(|| StoreError::Conflict("the component names no source".into()))?;
+        let mut source = git(repo, true);
+        if let (Source::Git { reference: known, .. }, Some(asked)) = (&mut source, reference) {
+            *known = Some(asked.to_owned());
+        }
+        Ok(source)
+    }
+
+    fn need(&self, reference: Option<&str>) -> Result<Need> {
+        let recipe = match &self.component.kind {
+            ComponentKind::TerraformModule(k) => Recipe::TerraformModule {
+                source: self.source(k.public_repo.as_ref(), k.connected_repo.as_ref(), reference)?,
+                terraform_version: k.terraform_version.clone(),
+                vendor_providers: k.vendor_providers,
+            },
+            ComponentKind::HelmChart(k) => Recipe::HelmChart {
+                chart: match &k.helm_repo {
+                    Some(repo) => ChartSource::Repository {
+                        url: repo.repo_url.clone(),
+                        chart: repo.chart.clone(),
+                        version: repo.version.clone(),
+                        credentials: None,
+                    },
+                    None => ChartSource::Directory {
+                        source: self.source(k.public_repo.as_ref(), k.connected_repo.as_ref(), reference)?,
+                    },
+                },
+            },
+            ComponentKind::KubernetesManifest(k) => match &k.kustomize {
+                Some(kustomize) => Recipe::Kustomization {
+                    source: self.source(k.public_repo.as_ref(), k.connected_repo.as_ref(), reference)?,
+                    path: kustomize.path.clone(),
+                    patches: kustomize.patches.clone(),
+                    enable_helm: kustomize.enable_helm,
+                    unrestricted: kustomize.load_restrictor.as_deref() == Some("none"),
+                },
+                None => Recipe::Manifest { contents: k.manifest.clone().unwrap_or_default() },
+            },
+            ComponentKind::DockerBuild(k) => Recipe::DockerImage {
+                source: self.source(k.public_repo.as_ref(), k.connected_repo.as_ref(), reference)?,
+                dockerfile: k.dockerfile.clone(),
+                target: k.target.clone(),
+                args: k.env_vars.clone().into_iter().chain(k.build_args.clone()).collect(),
+                // The values are looked up when the spec is made.
+                secrets: k.secrets.iter().map(|name| (name.clone(), String::new())).collect(),
+            },
+            ComponentKind::ContainerImage(k) => image(k, reference)?,
+            ComponentKind::Job(_) => return Ok(Need::Nothing),
+            ComponentKind::Pulumi(_) => {
+                return Ok(Need::Unsupported("components of type pulumi are not supported yet".into()));
+            }
+            ComponentKind::Unknown => return Ok(Need::Unsupported("the type of the component is not known".into())),
+        };
+        Ok(Need::Build(Box::new(recipe)))
+    }
+}
+
+fn image(kind: &ContainerImage, reference: Option<&str>) -> Result<Recipe> {
+    let ContainerImage { public, aws_ecr, gcp_gar, azure_acr } = kind;
+    let found = public.as_ref().map(|i| (i.image_url.clone(), &i.tag, &i.update_policy));
+    let found = found.or_else(|| aws_ecr.as_ref().map(|i| (i.image_url.clone(), &i.tag, &i.update_policy)));
+    let found = found.or_else(|| gcp_gar.as_ref().map(|i| (i.image_url.clone(), &i.tag, &i.update_policy)));
+    let found = found.or_else(|| {
+        azure_acr.as_ref().map(|i| {
+            let host = i.registry_url.trim_start_matches("https://").trim_end_matches('/');
+            let image =
+                if i.image_url.starts_with(host) { i.image_url.clone() } else { format!("{host}/{}", i.image_url) };
+            (image, &i.tag, &i.update_policy)
+        })
+    });
+    let (image, tag, update_policy) =
+        found.ok_or_else(|| StoreError::Conflict("the component names no image".into()))?;
+    let tag = reference.map(str::to_owned).or_else(|| tag.clone());
+    let plain_http = image.starts_with("http://");
+    let image = image.trim_start_matches("http://").trim_start_matches("https://").to_owned();
+    let update_policy = if reference.is_some() { None } else { update_policy.clone() };
+    Ok(Recipe::ContainerImage { image, tag, update_policy, credentials: None, plain_http })
+}
+
+/// The branch, tag or commit that a recipe asks for.
+fn reference(recipe: &Recipe) -> String {
+    let of = |text: &Option<String>| text.clone().unwrap_or_default();
+    match recipe {
+        Recipe::ContainerImage { tag, update_policy, .. } => of(&tag.clone().or_else(|| update_policy.clone())),
+        Recipe::HelmChart { chart: ChartSource::Repository { version, .. } } => of(version),
+        _ => match recipe.source() {
+            Some(Source::Git { reference, .. }) => of(reference),
+            Some(Source::Archive { .. }) | None => String::new(),
+        },
+    }
+}
+
+/// Names a recipe: everything it says, and what its local source holds.
+fn recipe_digest(recipe: &Recipe) -> String {
+    Digest::of(serde_json::to_string(recipe).unwrap_or_default().as_bytes()).as_str().to_owned()
+}
+
+/// The address that credentials of a recipe are looked up by.
+fn address(recipe: &Recipe) -> Option<&str> {
+    match recipe {
+        Recipe::ContainerImage { image, .. } => Some(image),
+        Recipe::HelmChart { chart: ChartSource::Repository { url, .. } } => Some(url),
+        _ => match recipe.source() {
+            Some(Source::Git { url, .. }) => Some(url),
+            Some(Source::Archive { .. }) | None => None,
+        },
+    }
+}
+
+fn with_credentials(recipe: &mut Recipe, found: Credentials) {
+    match recipe {
+        Recipe::ContainerImage { credentials, .. }
+        | Recipe::HelmChart { chart: ChartSource::Repository { credentials, .. } }
+        | Recipe::TerraformModule { source: Source::Git { credentials, .. }, .. }
+        | Recipe::HelmChart { chart: ChartSource::Directory { source: Source::Git { credentials, .. } } }
+        | Recipe::Kustomization { source: Source::Git { credentials, .. }, .. }
+        | Recipe::DockerImage { source: Source::Git { credentials, .. }, .. } => *credentials = Some(found),
+        Recipe::TerraformModule { .. }
+        | Recipe::HelmChart { .. }
+        | Recipe::Manifest { .. }
+        | Recipe::Kustomization { .. }
+        | Recipe::DockerImage { .. } => {}
+    }
+}
+
+impl Conductor {
+    /// The org's build runner.
+    pub async fn build_runner(&self, org: &OrgId) -> Result<Runner> {
+        let runners = self.store.runners(org, None, 0, 1000).await?;
+        runners.into_iter().find(|r| r.kind == RunnerKind::Build).ok_or(StoreError::NotFound("build runner"))
+    }
+
+    /// Where the artifacts of a component are kept.
+    pub fn repository(&self, org: &OrgId, app: &AppId, component_id: &str) -> Repository {
+        Repository { registry: None, name: format!("{org}/{app}/{component_id}"), plain_http: false }
+    }
+
+    /// Builds what a config needs: what was built before of the same recipe stands, unless its source may have moved.
+    /// Returns one build for each component, in the config's order.
+    pub async fn plan_builds(&self, org: &OrgId, config: &Config, actor: &str) -> Result<Vec<Build>> {
+        let subjects = self.subjects(org, config).await?;
+        let runner = self.build_runner(org).await?;
+        let mut builds = Vec::with_capacity(subjects.len());
+        for subject in subjects {
+            builds.push(self.build(org, &runner, &subject, None, false, actor).await?);
+        }
+        self.store.mark_planned(&config.id, self.now()).await?;
+        Ok(builds)
+    }
+
+    /// Builds one component as the active config has it: from another branch, tag or commit where one is named.
+    pub async fn build_component(
+        &self,
+        org: &OrgId,
+        app: &AppId,
+        component_id: &str,
+        reference: Option<&str>,
+        anew: bool,
+        actor: &str,
+    ) -> Result<Build> {
+        let config = self.store.active_config(org, app).await?;
+        let config = config.ok_or_else(|| StoreError::Conflict("the app was never synced".into()))?;
+        let subjects = self.subjects(org, &config).await?;
+        let subject = subjects.into_iter().find(|s| s.component_id == component_id).ok_or_else(|| {
+            StoreError::Conflict("the component is not part of the active config: sync the app first".into())
+        })?;
+        let runner = self.build_runner(org).await?;
+        self.build(org, &runner, &subject, reference, anew, actor).await
+    }
+
+    async fn subjects(&self, org: &OrgId, config: &Config) -> Result<Vec<Subject>> {
+        let sections = self.store.sections(org, &config.id).await?;
+        let (_, local_sources) = crate::app::assemble(sections.iter().map(|s| &s.body))?;
+        let of = |section: &Section| {
+            let found = section.body.get(EntityKind::Component.section())?.get(0)?;
+            let component: Component = serde_json::from_value(found.clone()).ok()?;
+            Some(Subject {
+                app_id: config.app_id.clone(),
+                component_id: section.entity_id.clone()?,
+                section_id: section.id.clone(),
+                config_version: config.version.unwrap_or_default(),
+                component,
+                local_sources: local_sources.clone(),
+            })
+        };
+        Ok(sections.iter().filter(|s| s.kind == EntityKind::Component.section()).filter_map(of).collect())
+    }
+
+    async fn build(
+        &self,
+        org: &OrgId,
+        runner: &Runner,
+        subject: &Subject,
+        asked: Option<&str>,
+        anew: bool,
+        actor: &str,
+    ) -> Result<Build> {
+        let recipe = match subject.need(asked) {
+            Ok(Need::Build(recipe)) => *recipe,
+            Ok(Need::Nothing) => {
+                return self.without_job(org, subject, BuildStatus::Active, "nothing to build", actor).await;
+            }
+            Ok(Need::Unsupported(why)) => return self.without_job(org, subject, BuildStatus::Error, &why, actor).await,
+            Err(StoreError::Conflict(why)) => {
+                return self.without_job(org, subject, BuildStatus::Error, &why, actor).await;
+            }
+            Err(other) => return Err(other),
+        };
+        let key = recipe_digest(&recipe);
+        let component = &subject.component_id;
+        if let Some(open) = self.store.build_of_recipe(org, component, &key, true).await? {
+            let open = self.settled(open).await?;
+            if open.status == BuildStatus::Open {
+                return Ok(open);
+            }
+        }
+        let good = self.store.build_of_recipe(org, component, &key, false).await?;
+        if let Some(good) = &good
+            && !recipe.may_move()
+            && !anew
+        {
+            return Ok(good.clone());
+        }
+        let known = good.filter(|_| !anew);
+        match self.enqueue_build(org, runner, subject, recipe, key, known, actor).await {
+            Err(StoreError::Conflict(why)) => self.without_job(org, subject, BuildStatus::Error, &why, actor).await,
+            done => done,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that a build is made of")]
+    async fn enqueue_build(
+        &self,
+        org: &OrgId,
+        runner: &Runner,
+        subject: &Subject,
+        mut recipe: Recipe,
+        key: String,
+        known: Option<Build>,
+        actor: &str,
+    ) -> Result<Build> {
+        let (git_ref, timeout_s) = (reference(&recipe), default_timeout_s(&recipe));
+        let timeout = subject.component.common.build_timeout.as_deref().and_then(|text| parse_duration(text).ok());
+        let mut secrets = Vec::new();
+        if let Some(found) = match address(&recipe) {
+            Some(address) => self.store.source_credentials(org, address, self.now()).await?,
+            None => None,
+        } {
+            secrets.push(found.password.clone());
+            with_credentials(&mut recipe, found);
+        }
+        if let Recipe::DockerImage { secrets: wanted, .. } = &mut recipe
+            && !wanted.is_empty()
+        {
+            let variables = self.store.variables(org, &subject.app_id).await?;
+            for (name, value) in wanted.iter_mut() {
+                let variable = variables.iter().find(|v| v.name == *name).ok_or_else(|| {
+                    StoreError::Conflict(format!(
+                        "the secret `{name}` is no variable of the app: set it with `ferry apps variables set`"
+                    ))
+                })?;
+                variable.value.clone_into(value);
+                secrets.push(variable.value.clone());
+            }
+        }
+        secrets.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
+        let mut build = self.new_build(org, subject, BuildStatus::Open, "", actor);
+        build.recipe = key;
+        build.git_ref = git_ref;
+        let spec = BuildSpec {
+            build_id: build.id.clone(),
+            component_id: ComponentId::parse(&subject.component_id).map_err(|e| StoreError::Conflict(e.to_string()))?,
+            component: build.component.clone(),
+            to: self.repository(org, &subject.app_id, &subject.component_id),
+            tag: build.id.to_string(),
+            recipe,
+            known: known.map(|known| KnownBuild {
+                build_id: known.same_as.clone().unwrap_or(known.id),
+                revision: known.source.revision,
+            }),
+        };
+        let draft = Draft {
+            name: Some(format!("build {}", build.component)),
+            install: None,
+            target: None,
+            priority: 0,
+            timeout_s: timeout.map_or(timeout_s, |t| t.as_secs().max(1)),
+            limits: Limits::default(),
+            secrets,
+            work: Work::Build(spec),
+            run: None,
+            build: Some(build),
+        };
+        let job = self.submit(draft, runner, actor, None).await?;
+        // The one of another request, where that was faster.
+        self.store.build_of_job(org, &job.id).await?.ok_or(StoreError::NotFound("build"))
+    }
+
+    fn new_build(&self, org: &OrgId, subject: &Subject, status: BuildStatus, description: &str, actor: &str) -> Build {
+        let now = self.now();
+        Build {
+            id: BuildId::new(now, self.random_u128()),
+            org_id: org.clone(),
+            app_id: subject.app_id.clone(),
+            component_id: subject.component_id.clone(),
+            component: subject.component.common.name.clone(),
+            section_id: subject.section_id.clone(),
+            config_version: subject.config_version,
+            recipe: String::new(),
+            status,
+            description: description.to_owned(),
+            job_id: None,
+            git_ref: String::new(),
+            same_as: None,
+            source: BuiltFrom::default(),
+            artifact: None,
+            cache_hits: 0,
+            cache_steps: 0,
+            created_by: actor.to_owned(),
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// A build that is decided at once; said once for every section.
+    async fn without_job(
+        &self,
+        org: &OrgId,
+        subject: &Subject,
+        status: BuildStatus,
+        description: &str,
+        actor: &str,
+    ) -> Result<Build> {
+        let filter = store::BuildFilter { app: None, component: Some(subject.component_id.clone()) };
+        let last = self.store.builds(org, filter, 0, 1).await?.pop();
+        if let Some(last) = last
+            && (last.status, last.description.as_str(), &last.section_id) == (status, description, &subject.section_id)
+        {
+            return Ok(last);
+        }
+        let build = self.new_build(org, subject, status, description, actor);
+        self.store.add_build(build.clone()).await?;
+        Ok(build)
+    }
+
+    /// The build as it stands: one whose job has ended is written down first.
+    pub async fn settled(&self, build: Build) -> Result<Build> {
+        let (BuildStatus::Open, Some(job_id)) = (build.status, &build.job_id) else { return Ok(build) };
+        let job = self.store.job(&build.org_id, job_id).await?;
+        if !job.state.is_terminal() {
+            return Ok(build);
+        }
+        let end = |status: BuildStatus, description: String| BuildEnd {
+            status,
+            description,
+            same_as: None,
+            source: BuiltFrom {
+                reference: Some(build.git_ref.clone()).filter(|r| !r.is_empty()),
+                ..BuiltFrom::default()
+            },
+            artifact: None,
+            cache_hits: 0,
+            cache_steps: 0,
+        };
+        let ended = match job.state {
+            JobState::Finished => match self.made(&build, &job).await? {
+                Ok(made) => made,
+                Err(why) => end(BuildStatus::Error, why),
+            },
+            JobState::Cancelled => end(BuildStatus::Cancelled, said(&job.reason, "cancelled")),
+            _ => end(BuildStatus::Error, said(&job.reason, job.state.as_str())),
+        };
+        self.store.end_build(&build, ended, self.now()).await
+    }
+
+    /// What a finished job has made, or why that can't be taken for a build.
+    async fn made(&self, build: &Build, job: &store::Job) -> Result<std::result::Result<BuildEnd, String>> {
+        let outputs = Value::Object(self.outputs(job).await?);
+        let outputs: BuildOutputs = match serde_json::from_value(outputs) {
+            Ok(outputs) => outputs,
+            Err(error) => return Ok(Err(format!("the build runner's outputs can't be read: {error}"))),
+        };
+        let artifact: Option<Artifact> = match (&outputs.same_as, outputs.image) {
+            (Some(known), _) => {
+                let known = self.store.build(&build.org_id, known).await?;
+                if known.component_id != build.component_id {
+                    return Ok(Err("the build runner names the build of another component".into()));
+                }
+                known.artifact
+            }
+            (None, image) => image,
+        };
+        let Some(artifact) = artifact else { return Ok(Err("the build runner has put out no artifact".into())) };
+        Ok(Ok(BuildEnd {
+            status: BuildStatus::Active,
+            description: if outputs.same_as.is_some() { "the source has not moved".into() } else { String::new() },
+            same_as: outputs.same_as,
+            source: outputs.source,
+            artifact: Some(artifact),
+            cache_hits: outputs.cache_hits,
+            cache_steps: outputs.cache_steps,
+        }))
+    }
+
+    /// The newest build of a component whose artifact is there.
+    pub async fn last_good_build(&self, org: &OrgId, component_id: &str) -> Result<Build> {
+        let filter = store::BuildFilter { app: None, component: Some(component_id.to_owned()) };
+        for build in self.store.builds(org, filter, 0, 100).await? {
+            let build = self.settled(build).await?;
+            if build.status == BuildStatus::Active {
+                return Ok(build);
+            }
+        }
+        Err(StoreError::Conflict("the component has no build that succeeded".into()))
+    }
+
+    /// Has an install's runner copy the artifact of a build, or see that it is there. The order names its digest.
+    pub async fn sync_artifact(
+        &self,
+        install: store::Install,
+        runner: &Runner,
+        build: &Build,
+        to: Option<Repository>,
+        actor: &str,
+        idem: Option<store::Idempotency>,
+    ) -> Result<store::Job> {
+        let digest = build.artifact.as_ref().and_then(|artifact| Digest::parse(&artifact.digest).ok());
+        let digest = digest.ok_or_else(|| {
+            StoreError::Conflict(format!("build {} has no artifact: {}", build.id, said(&build.description, "not yet")))
+        })?;
+        let spec = SyncSpec {
+            build_id: build.id.clone(),
+            component: build.component.clone(),
+            from: self.repository(&build.org_id, &build.app_id, &build.component_id),
+            digest,
+            to,
+            tag: build.same_as.clone().unwrap_or_else(|| build.id.clone()).to_string(),
+        };
+        let draft = Draft {
+            name: Some(format!("sync {}", build.component)),
+            install: Some(install),
+            target: None,
+            priority: 0,
+            timeout_s: SYNC_TIMEOUT_S,
+            limits: Limits::default(),
+            secrets: Vec::new(),
+            work: Work::OciSync(spec),
+            run: None,
+            build: None,
+        };
+        self.submit(draft, runner, actor, idem).await
+    }
+
+    /// Writes down builds whose jobs have ended, and plans those of configs that nobody has planned.
+    pub async fn reconcile_builds(&self) -> Result<()> {
+        for build in self.store.ended_builds(256).await? {
+            self.settled(build).await?;
+        }
+        for (org, app, config) in self.store.unplanned_configs(16).await? {
+            let config = self.store.config(&org, &app, &config).await?;
+            let actor = config.created_by.to_string();
+            self.plan_builds(&org, &config, &actor).await?;
+        }
+        Ok(())
+    }
+}
+
+fn said(reason: &str, otherwise: &str) -> String {
+    if reason.is_empty() { otherwise.to_owned() } else { reason.to_owned() }
+}
