@@ -79,6 +79,21 @@ pub enum Command {
     /// Products running for customers
     #[command(subcommand, visible_alias = "install")]
     Installs(Installs),
+    /// Deployable parts of apps
+    #[command(subcommand, visible_alias = "component")]
+    Components(Components),
+    /// What was made of components
+    #[command(subcommand, visible_alias = "build")]
+    Builds(Builds),
+    /// What builds have made, in the registry
+    #[command(subcommand, visible_alias = "artifact")]
+    Artifacts(Artifacts),
+    /// The control plane's registry, for docker, podman, helm and others
+    #[command(subcommand)]
+    Registry(Registry),
+    /// Logins that builds use at git hosts and registries
+    #[command(subcommand, visible_alias = "source")]
+    Sources(Sources),
     /// Scripts that run in an install
     #[command(subcommand, visible_alias = "action")]
     Actions(Actions),
@@ -155,8 +170,10 @@ pub enum Orgs {
 }
 
 mod apps;
+mod builds;
 
 pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
+pub(crate) use builds::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
 
 #[derive(Debug, Subcommand)]
 pub enum Installs {

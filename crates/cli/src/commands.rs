@@ -13,7 +13,9 @@ use crate::output::Output;
 mod actions;
 mod app_files;
 mod apps;
+mod artifacts;
 mod auth;
+mod builds;
 mod contexts;
 mod events;
 mod installs;
@@ -37,6 +39,11 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
         Command::Orgs(command) => orgs::run(global, out, command).await,
         Command::Apps(command) => Box::pin(apps::run(global, out, command)).await,
         Command::Installs(command) => installs::run(&connect(global).await?, out, command).await,
+        Command::Components(command) => Box::pin(builds::components(&connect(global).await?, out, command)).await,
+        Command::Builds(command) => Box::pin(builds::run(&connect(global).await?, out, command)).await,
+        Command::Artifacts(command) => Box::pin(artifacts::run(&connect(global).await?, out, command)).await,
+        Command::Registry(command) => artifacts::registry(global, out, command).await,
+        Command::Sources(command) => artifacts::sources(&connect(global).await?, out, command).await,
         Command::Actions(command) => Box::pin(actions::run(&connect(global).await?, out, command)).await,
         Command::Jobs(command) => Box::pin(jobs::run(&connect(global).await?, out, command)).await,
         Command::Logs(args) => logs::run(&connect(global).await?, out, args).await,

@@ -52,6 +52,12 @@ pub(crate) struct Cell {
     tone: Tone,
 }
 
+impl Cell {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+}
+
 pub(crate) fn cell(text: impl ToString) -> Cell {
     Cell { text: clean(&text.to_string()), tone: Tone::Plain }
 }
@@ -70,7 +76,9 @@ pub(crate) fn status(text: impl ToString) -> Cell {
     let tone = match cell.text.as_str() {
         "finished" | "active" | "ok" => Tone::Good,
         "failed" | "error" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" => Tone::Bad,
-        "in-progress" | "available" | "queued" | "pending" | "draining" | "cancelled" => Tone::Busy,
+        "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled" => {
+            Tone::Busy
+        }
         "not-attempted" | "expired" => Tone::Dim,
         _ => Tone::Plain,
     };

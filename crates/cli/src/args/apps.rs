@@ -134,6 +134,9 @@ pub struct SyncApp {
     /// Only show what would change
     #[arg(long)]
     pub plan: bool,
+    /// Do not wait for the builds
+    #[arg(long)]
+    pub no_wait: bool,
     /// Go on: check on every save, and sync when there is no error
     #[arg(long, conflicts_with = "plan")]
     pub watch: bool,

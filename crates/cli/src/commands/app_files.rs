@@ -10,6 +10,7 @@ use config::{AppConfig, Diagnostic, Graph, Loaded, Options, Severity, Tree};
 use serde_json::{Value, json};
 
 use crate::args::{AppDir, Global, GraphFormat, SyncApp};
+use crate::commands::builds;
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, bytes};
 use crate::progress::Progress;
@@ -238,11 +239,29 @@ pub(super) async fn sync(global: &Global, out: &Output, args: &SyncApp) -> Resul
     }
     match sync_once(&client, out, args).await? {
         Err(code) => Ok(code),
-        Ok(synced) => {
-            show_synced(out, args, &synced)?;
-            Ok(0)
-        }
+        Ok(synced) => finish(&client, out, args, synced).await,
     }
+}
+
+/// Shows what a sync came to, and waits for its builds.
+async fn finish(client: &Client, out: &Output, args: &SyncApp, synced: Synced) -> Result<u8> {
+    let Synced::Done(app, mut done) = synced else {
+        show_synced(out, args, &synced)?;
+        return Ok(0);
+    };
+    if args.plan || args.no_wait {
+        show_synced(out, args, &Synced::Done(app, done))?;
+        return Ok(0);
+    }
+    if out.json {
+        let (code, builds) = builds::wait(client, out, &done.builds).await?;
+        done.builds = builds;
+        show_synced(out, args, &Synced::Done(app, done))?;
+        return Ok(code);
+    }
+    let planned = done.builds.clone();
+    show_synced(out, args, &Synced::Done(app, done))?;
+    Ok(builds::wait(client, out, &planned).await?.0)
 }
 
 fn show_synced(out: &Output, args: &SyncApp, synced: &Synced) -> Result<()> {
@@ -326,7 +345,7 @@ fn brief(old: Option<&str>, new: Option<&str>) -> (Option<String>, Option<String
 /// Shows what a directory would change.
 pub(super) async fn diff_directory(global: &Global, out: &Output, dir: &Path, app: Option<String>) -> Result<u8> {
     let dir = AppDir { dir: dir.to_owned(), strict: false, update_lock: false };
-    sync(global, out, &SyncApp { dir, app, plan: true, watch: false }).await
+    sync(global, out, &SyncApp { dir, app, plan: true, no_wait: true, watch: false }).await
 }
 
 /// Syncs on every save, until it is interrupted.
@@ -337,7 +356,9 @@ async fn watch(client: &Client, out: &Output, args: &SyncApp) -> Result<u8> {
         if seen.as_ref() != Some(&now) {
             seen = Some(now);
             match sync_once(client, out, args).await {
-                Ok(Ok(synced)) => show_synced(out, args, &synced)?,
+                Ok(Ok(synced)) => {
+                    finish(client, out, args, synced).await?;
+                }
                 Ok(Err(_)) => {}
                 // A server that is away, or a file that is half written, is no reason to stop.
                 Err(error) => out.error(&error),
