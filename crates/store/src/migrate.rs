@@ -32,7 +32,12 @@ impl Set {
     /// Step n brings the schema from version n to n + 1. Append only.
     fn steps(self) -> Vec<Sql> {
         match self {
-            Self::Main => vec![step!("main_0001_init"), step!("main_0002_growth"), step!("main_0003_configs")],
+            Self::Main => vec![
+                step!("main_0001_init"),
+                step!("main_0002_growth"),
+                step!("main_0003_configs"),
+                step!("main_0004_registry"),
+            ],
             Self::Logs => vec![step!("logs_0001_init")],
         }
     }

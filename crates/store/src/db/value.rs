@@ -170,7 +170,8 @@ id_values!(
     CredentialId,
     JobId,
     ExecutionId,
-    LogStreamId
+    LogStreamId,
+    BlobId
 );
 
 /// Builds the parameters of a statement.
