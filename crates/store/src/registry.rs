@@ -229,6 +229,23 @@ impl Store {
             .await
     }
 
+    /// Holds a taken upload for longer.
+    pub async fn hold_upload(&self, upload: &RegistryUpload, until: Timestamp) -> Result<()> {
+        let upload = upload.clone();
+        self.main()
+            .write(move |tx| {
+                let upload = upload.clone();
+                Box::pin(async move {
+                    let sql = "UPDATE registry_uploads SET busy_until = $3 WHERE id = $1 AND org_id = $2";
+                    match tx.exec(sql, params![&upload.id, &upload.org_id, until]).await? {
+                        0 => Err(StoreError::NotFound("upload")),
+                        _ => Ok(()),
+                    }
+                })
+            })
+            .await
+    }
+
     /// Keeps what is there of an upload, and lets others write to it.
     pub async fn pause_upload(&self, upload: &RegistryUpload, progress: &str) -> Result<()> {
         let (upload, progress) = (upload.clone(), progress.to_owned());
