@@ -20,6 +20,9 @@ pub struct Pace {
     pub seal_quiet_s: u64,
     /// Size of a segment.
     pub segment_bytes: u64,
+    pub registry: Duration,
+    /// What the registry does not need is kept for this long.
+    pub registry_grace_s: u64,
 }
 
 impl Default for Pace {
@@ -32,11 +35,15 @@ impl Default for Pace {
             cleanup: Duration::from_secs(60),
             seal_quiet_s: 60,
             segment_bytes: 4 << 20,
+            registry: Duration::from_secs(60),
+            registry_grace_s: 86_400,
         }
     }
 }
 
 const BATCH: u64 = 256;
+/// Batches of objects that one look deletes.
+const BURIALS: usize = 64;
 const HEALTH_CHECKS_KEPT_S: i64 = 3600;
 const IDEMPOTENCY_DAYS: i64 = 7;
 const DRAFT_DAYS: i64 = 7;
@@ -50,6 +57,7 @@ impl Conductor {
             every(pace.health, "health", &stop, || self.reconcile_health()),
             every(pace.builds, "builds", &stop, || self.reconcile_builds()),
             every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup()),
+            every(pace.registry, "registry", &stop, || self.reconcile_registry(pace)),
         );
     }
 
@@ -82,6 +90,24 @@ impl Conductor {
         for runner in self.store.due_health_checks(seen_after, self.now(), BATCH).await? {
             let job = NewRunnerJob { work: Work::HealthCheck {}, priority: 0 };
             go_on("health check", self.submit_runner_job(&runner, job, "ferry", None).await);
+        }
+        Ok(())
+    }
+
+    /// Ends uploads that nobody finished, forgets blobs that no manifest needs, and deletes the objects of both: also those
+    /// that a process which died has left.
+    pub async fn reconcile_registry(&self, pace: Pace) -> Result<()> {
+        let before = self.now().plus_s(-(pace.registry_grace_s as i64));
+        while self.store.expire_uploads(before, BATCH, self.now()).await? == BATCH as usize {}
+        while self.store.sweep_blobs(before, BATCH, self.now()).await? == BATCH as usize {}
+        for _ in 0..BURIALS {
+            let doomed = self.store.doomed(BATCH).await?;
+            for (key, progress) in &doomed {
+                go_on("blob", self.store.bury(key, progress.as_deref()).await);
+            }
+            if doomed.len() < BATCH as usize {
+                break;
+            }
         }
         Ok(())
     }

@@ -139,6 +139,8 @@ define_id! {
     ExecutionId, "exe";
     /// Where the output of a job goes.
     LogStreamId, "log";
+    /// What one upload to the registry brings.
+    BlobId, "blb";
 }
 
 #[cfg(test)]

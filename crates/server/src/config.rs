@@ -22,6 +22,7 @@ pub struct ServerConfig {
     pub log: Log,
     pub logs: Logs,
     pub limits: Limits,
+    pub registry: Registry,
     pub timing: Timing,
 }
 
@@ -125,6 +126,17 @@ pub struct Limits {
     pub idle_s: u64,
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Registry {
+    /// What an org may keep in the registry; 0 = any number of bytes.
+    pub quota_bytes: u64,
+    /// A blob that no manifest refers to is deleted after this time, an upload that was not finished too.
+    pub grace_s: u64,
+    /// How often the registry looks for such.
+    pub sweep_s: u64,
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         use model::constants as c;
@@ -153,6 +165,7 @@ impl Default for ServerConfig {
                 log_body_bytes: 4 << 20,
                 idle_s: 120,
             },
+            registry: Registry { quota_bytes: 50 << 30, grace_s: 86_400, sweep_s: 60 },
             timing: Timing::default(),
         }
     }
@@ -300,6 +313,9 @@ impl ServerConfig {
         }
         if self.tls.cert_file.as_os_str().is_empty() != self.tls.key_file.as_os_str().is_empty() {
             bail!("tls: give both cert_file and key_file, or neither");
+        }
+        if self.registry.sweep_s == 0 || self.registry.grace_s == 0 {
+            bail!("registry: sweep_s and grace_s must be positive");
         }
         if !matches!(self.log.format.as_str(), "json" | "text") {
             bail!("log.format is `{}`; use `json` or `text`", self.log.format);

@@ -61,9 +61,10 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::NotFound(_) => Self::new(C::NotFound, message),
             StoreError::NameTaken(_) => Self::new(C::NameTaken, message).hint("choose another name"),
-            StoreError::Ambiguous { .. } | StoreError::Conflict(_) | StoreError::Transition(_) => {
-                Self::new(C::Conflict, message)
-            }
+            StoreError::Ambiguous { .. }
+            | StoreError::Conflict(_)
+            | StoreError::ContentMissing(_)
+            | StoreError::Transition(_) => Self::new(C::Conflict, message),
             StoreError::Stale(_) => Self { stale: true, ..Self::new(C::Conflict, message).hint("try again") },
             StoreError::IdempotencyMismatch => Self::new(C::IdempotencyMismatch, message),
             StoreError::LeaseLost => Self::new(C::LeaseLost, message),

@@ -1,7 +1,9 @@
 //! Listeners: plain or TLS, with request ids, logs of every request, and a shutdown that ends held requests.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -11,6 +13,7 @@ use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::serve::{Listener, ListenerExt as _};
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -18,8 +21,10 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +82,7 @@ async fn serve_on(mut listener: impl Listener, app: Router, idle: Duration, stop
             (stream, _) = listener.accept() => stream,
             () = stop.cancelled() => break,
         };
-        let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.clone()));
+        let connection = http.serve_connection(TokioIo::new(Reading::new(stream)), TowerToHyperService::new(app.clone()));
         let connection = connections.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -87,6 +92,69 @@ async fn serve_on(mut listener: impl Listener, app: Router, idle: Duration, stop
     }
     drop(listener);
     connections.shutdown().await;
+}
+
+/// A client that takes nothing of what is sent to it for so long is gone.
+const WRITE_STALL: Duration = Duration::from_secs(60);
+
+/// A connection whose other end must go on reading.
+struct Reading<S> {
+    stream: S,
+    /// Runs while a write waits.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Reading<S> {
+    fn new(stream: S) -> Self {
+        Self { stream, stalled: None }
+    }
+
+    fn watch<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<std::io::Result<T>>) -> Poll<std::io::Result<T>> {
+        if outcome.is_ready() {
+            self.stalled = None;
+            return outcome;
+        }
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL)));
+        timer.as_mut().poll(cx).map(|()| Err(std::io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Reading<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(cx, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Reading<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let this = self.get_mut();
+        let outcome = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.watch(cx, outcome)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        let this = self.get_mut();
+        let outcome = Pin::new(&mut this.stream).poll_write_vectored(cx, bytes);
+        this.watch(cx, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let this = self.get_mut();
+        let outcome = Pin::new(&mut this.stream).poll_flush(cx);
+        this.watch(cx, outcome)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
 }
 
 /// Handshakes run beside the accept loop, so that a slow client holds up nobody.
@@ -165,7 +233,7 @@ async fn around(request: Request, next: Next) -> Response {
         let headers = std::mem::take(response.headers_mut());
         response = (status, axum::Json(error.body(&id))).into_response();
         response.headers_mut().extend(headers);
-    } else if status == StatusCode::METHOD_NOT_ALLOWED {
+    } else if status == StatusCode::METHOD_NOT_ALLOWED && !response.headers().contains_key(CONTENT_TYPE) {
         let error = ApiError::new(ErrorCode::InvalidRequest, format!("{method} is not a method of this path"));
         response = (status, axum::Json(error.body(&id))).into_response();
     }

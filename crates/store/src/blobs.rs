@@ -1,11 +1,14 @@
-//! Blobs: files by default, an S3-compatible store by configuration.
+//! Blobs: files by default, an S3-compatible store by configuration. How large ones come and go: `uploads`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 
+use crate::uploads::Hashes;
 use crate::{Result, StoreError};
 
 /// Where an S3-compatible store is, and who we are there. What is absent comes from the usual `AWS_*` variables.
@@ -29,8 +32,18 @@ impl std::fmt::Debug for S3Options {
 
 #[derive(Clone)]
 pub struct Blobs {
-    store: Arc<dyn ObjectStore>,
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) place: Place,
     prefix: String,
+}
+
+/// How large blobs are written.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// To a file below this directory.
+    Files(PathBuf, Hashes),
+    /// In parts.
+    Parts(Arc<dyn MultipartStore>),
 }
 
 impl Blobs {
@@ -40,14 +53,15 @@ impl Blobs {
         }
         if url == crate::db::MEMORY {
             let store = Arc::new(object_store::memory::InMemory::new());
-            return Ok(Self { store, prefix: String::new() });
+            return Ok(Self { place: Place::Parts(Arc::clone(&store) as _), store, prefix: String::new() });
         }
         let dir = url.strip_prefix("file://").unwrap_or(url);
         fs_err::create_dir_all(dir).map_err(|e| StoreError::Config(e.to_string()))?;
         let store = object_store::local::LocalFileSystem::new_with_prefix(dir)
             .map_err(|e| StoreError::Config(e.to_string()))?
             .with_fsync(true);
-        Ok(Self { store: Arc::new(store), prefix: String::new() })
+        let place = Place::Files(PathBuf::from(dir), Hashes::default());
+        Ok(Self { store: Arc::new(store), place, prefix: String::new() })
     }
 
     /// `bucket/prefix`.
@@ -71,12 +85,13 @@ impl Blobs {
                 builder = builder.with_config(key, value);
             }
         }
-        let store = builder.build().map_err(|e| StoreError::Config(e.to_string()))?;
+        let store = Arc::new(builder.build().map_err(|e| StoreError::Config(e.to_string()))?);
+        let place = Place::Parts(Arc::clone(&store) as _);
         let prefix = if prefix.is_empty() { String::new() } else { format!("{}/", prefix.trim_end_matches('/')) };
-        Ok(Self { store: Arc::new(store), prefix })
+        Ok(Self { store, place, prefix })
     }
 
-    fn path(&self, key: &str) -> Path {
+    pub(crate) fn path(&self, key: &str) -> Path {
         Path::from(format!("{}{key}", self.prefix))
     }
 

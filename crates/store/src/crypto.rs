@@ -99,6 +99,18 @@ impl MasterKeys {
         }
     }
 
+    /// Keys for another purpose, one from each master key and in their order: the first one signs, all of them verify.
+    pub(crate) fn derive(&self, purpose: &str) -> Vec<[u8; 32]> {
+        use ring::hmac;
+        let derive = |(_, key): &(String, Secret)| {
+            let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &**key), purpose.as_bytes());
+            let mut out = [0; 32];
+            out.copy_from_slice(tag.as_ref());
+            out
+        };
+        self.keys.iter().map(derive).collect()
+    }
+
     pub(crate) fn wrap(&self, aad: &str, plain: &[u8]) -> (String, Vec<u8>) {
         let (id, key) = &self.keys[0];
         (id.clone(), encrypt(key, aad, plain))

@@ -33,8 +33,11 @@ pub enum StoreError {
     Sealed(String),
     #[error("{0}")]
     Config(String),
-    #[error("the disk of the database is full")]
+    #[error("the disk is full")]
     Full,
+    /// A manifest names something that its repository does not have.
+    #[error("the repository has no `{0}`")]
+    ContentMissing(String),
     /// A fault of the database; `transient` ones may pass.
     #[error("the database failed: {message}")]
     Db { message: String, transient: bool },

@@ -171,7 +171,8 @@ id_values!(
     CredentialId,
     JobId,
     ExecutionId,
-    LogStreamId
+    LogStreamId,
+    BlobId
 );
 
 /// Builds the parameters of a statement.
