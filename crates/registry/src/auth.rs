@@ -7,6 +7,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
+use model::OrgId;
+use model::build::RegistryAccess;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +81,10 @@ impl Caller {
     pub(crate) fn may(&self, name: &str, action: Action) -> Result<Repository, Refusal> {
         let grant = self.principal.grant(name).ok_or_else(|| Refusal::no_repository(name))?;
         if action == Action::Push && !grant.may_push {
-            return Err(Refusal::new(Code::Denied, format!("these credentials may pull from `{name}`, not push to it")));
+            return Err(Refusal::new(
+                Code::Denied,
+                format!("these credentials may pull from `{name}`, not push to it"),
+            ));
         }
         let asked = |scope: &Scope| scope.name == name && if action == Action::Push { scope.push } else { scope.pull };
         if self.scopes.as_ref().is_some_and(|scopes| !scopes.iter().any(asked)) {
@@ -153,6 +158,15 @@ impl Registry {
         let claims = claims.ok_or_else(|| refused("the token is not good, or not any more"))?;
         let principal = Principal { grants: claims.grants };
         Ok(Caller { principal, scopes: Some(claims.scopes), catalog: claims.catalog })
+    }
+
+    /// A token for someone whom the host knows otherwise: for these repositories alone.
+    pub fn token_for(&self, org: OrgId, repositories: &[String], may_push: bool) -> Option<RegistryAccess> {
+        let scopes = repositories.iter().map(|name| Scope { name: name.clone(), pull: true, push: may_push }).collect();
+        let grant = Grant { org, may_push, repositories: Some(repositories.to_vec()) };
+        let expires_s = self.now_s() + TOKEN_S;
+        let token = self.inner.keys.sign(&Claims { grants: vec![grant], scopes, catalog: false, expires_s })?;
+        Some(RegistryAccess { token, expires_in_s: TOKEN_S.unsigned_abs() })
     }
 
     async fn sign_in(&self, user: &str, password: &str) -> Result<Principal, Refusal> {

@@ -93,7 +93,11 @@ impl Registry {
 
     /// All routes, below `/v2`. Bodies have no bound but the quota; time between two pieces of one has.
     pub fn router(self) -> Router {
-        Router::new().route("/v2", any(handle)).route("/v2/", any(handle)).route("/v2/{*rest}", any(handle)).with_state(self)
+        Router::new()
+            .route("/v2", any(handle))
+            .route("/v2/", any(handle))
+            .route("/v2/{*rest}", any(handle))
+            .with_state(self)
     }
 
     fn store(&self) -> &Store {
@@ -131,7 +135,9 @@ impl Registry {
             return self.token(parts, body.take().unwrap_or_default()).await;
         }
         let caller = self.caller(parts).await.map_err(|refusal| self.challenge(refusal, parts, &call))?;
-        Box::pin(self.perform(&call, &caller, parts, body)).await.map_err(|refusal| self.challenge(refusal, parts, &call))
+        Box::pin(self.perform(&call, &caller, parts, body))
+            .await
+            .map_err(|refusal| self.challenge(refusal, parts, &call))
     }
 
     async fn perform(&self, call: &Call, caller: &Caller, parts: &Parts, body: &mut Option<Body>) -> Answer {
@@ -163,9 +169,7 @@ impl Registry {
                     _ => Err(not_a_method(method)),
                 }
             }
-            Call::Uploads(name) if *method == Method::POST => {
-                self.begin_upload(caller, &may(name)?, parts, body).await
-            }
+            Call::Uploads(name) if *method == Method::POST => self.begin_upload(caller, &may(name)?, parts, body).await,
             Call::Upload(name, id) => {
                 // An upload is a matter of pushing, whatever is done with it.
                 let repository = caller.may(name, Action::Push)?;

@@ -33,13 +33,35 @@ impl Access for ApiTokens {
     }
 }
 
-pub(crate) fn router(state: &AppState, https: bool) -> Router {
-    let settings = Settings {
-        public_url: state.config.control.public_url.clone(),
-        https,
-        quota_bytes: state.config.registry.quota_bytes,
-    };
-    let clock = Arc::clone(&state.conductor.clock);
-    let registry = Registry::new(state.store().clone(), ApiTokens(state.clone()), clock, settings);
+/// On the Runner listener nobody signs in: an execution asks for its token with a signed request.
+struct Nobody;
+
+impl Access for Nobody {
+    fn check<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Option<Principal>, StoreError>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+fn registry(state: &AppState, access: impl Access, public_url: &str, https: bool) -> Registry {
+    let quota_bytes = state.config.registry.quota_bytes;
+    let settings = Settings { public_url: public_url.to_owned(), https, quota_bytes };
+    Registry::new(state.store().clone(), access, Arc::clone(&state.conductor.clock), settings)
+}
+
+fn guarded(registry: Registry) -> Router {
     registry.router().layer(CatchPanicLayer::custom(docs::panicked))
+}
+
+/// For people and their tools.
+pub(crate) fn control_router(state: &AppState, https: bool) -> Router {
+    guarded(registry(state, ApiTokens(state.clone()), &state.config.control.public_url, https))
+}
+
+/// For executions; and what signs their tokens.
+pub(crate) fn runner_router(state: &AppState, https: bool) -> Router {
+    guarded(for_executions(state, https))
+}
+
+pub(crate) fn for_executions(state: &AppState, https: bool) -> Registry {
+    registry(state, Nobody, &state.runner_url, https)
 }

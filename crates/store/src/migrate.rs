@@ -36,13 +36,8 @@ impl Set {
                 step!("main_0001_init"),
                 step!("main_0002_growth"),
                 step!("main_0003_configs"),
-            Self::Main => vec![
-                step!("main_0001_init"),
-                step!("main_0002_growth"),
-                step!("main_0003_configs"),
                 step!("main_0004_registry"),
                 step!("main_0005_builds"),
-            ],
             ],
             Self::Logs => vec![step!("logs_0001_init")],
         }

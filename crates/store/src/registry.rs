@@ -253,8 +253,7 @@ impl Store {
             .write(move |tx| {
                 let (upload, progress) = (upload.clone(), progress.clone());
                 Box::pin(async move {
-                    let sql =
-                        "UPDATE registry_uploads SET progress = $3, busy_until = 0 WHERE id = $1 AND org_id = $2";
+                    let sql = "UPDATE registry_uploads SET progress = $3, busy_until = 0 WHERE id = $1 AND org_id = $2";
                     match tx.exec(sql, params![&upload.id, &upload.org_id, progress]).await? {
                         0 => Err(StoreError::NotFound("upload")),
                         _ => Ok(()),
@@ -379,14 +378,7 @@ impl Store {
     }
 
     /// Shows a blob of one repository in another one of the org; false when the first has none.
-    pub async fn mount_blob(
-        &self,
-        org: &OrgId,
-        from: &str,
-        to: &str,
-        digest: &Digest,
-        now: Timestamp,
-    ) -> Result<bool> {
+    pub async fn mount_blob(&self, org: &OrgId, from: &str, to: &str, digest: &Digest, now: Timestamp) -> Result<bool> {
         let wanted = (org.clone(), from.to_owned(), to.to_owned(), digest.clone());
         self.main()
             .write(move |tx| {
@@ -531,7 +523,8 @@ impl Store {
             .read(move |tx| {
                 let (org, after) = (org.clone(), after.clone());
                 Box::pin(async move {
-                    let sql = "SELECT name FROM registry_repositories WHERE org_id = $1 AND name > $2 ORDER BY name LIMIT $3";
+                    let sql =
+                        "SELECT name FROM registry_repositories WHERE org_id = $1 AND name > $2 ORDER BY name LIMIT $3";
                     let rows = tx.query(sql, params![&org, &after, limit]).await?;
                     rows.iter().map(|row| row.get(0)).collect()
                 })
@@ -549,7 +542,8 @@ impl Store {
         after: &str,
         limit: u64,
     ) -> Result<Vec<Referrer>> {
-        let wanted = (org.clone(), repository.to_owned(), subject.clone(), artifact_type.map(str::to_owned), after.to_owned());
+        let wanted =
+            (org.clone(), repository.to_owned(), subject.clone(), artifact_type.map(str::to_owned), after.to_owned());
         self.main()
             .read(move |tx| {
                 let (org, repository, subject, artifact_type, after) = wanted.clone();

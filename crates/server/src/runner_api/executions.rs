@@ -7,7 +7,9 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use crash::crash_point;
 use model::Digest;
+use model::build::RegistryAccess;
 use model::papers::Order;
+use model::spec::{JobSpec, Work};
 use store::{StoreError, archive_key, topic, unpack_batch};
 
 use super::session::{OnExecution, Signed};
@@ -89,6 +91,28 @@ pub(super) async fn artifact(State(state): State<AppState>, on: OnExecution) -> 
         return Err(StoreError::NotFound("artifact of this order").into());
     }
     Ok(state.store().blobs().get(&archive_key(&job.org_id, &digest)).await?)
+}
+
+/// Lets an execution into Ferry's registry for a short while: a build may push to its own repository, a sync may read what its
+/// order names.
+#[utoipa::path(post, path = "/v1/executions/{execution_id}/registry-token", tag = "executions", params(("execution_id" = String, Path)), responses((status = 200, body = RegistryAccess), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<RegistryAccess>> {
+    let job = current_job(&state, &on).await?;
+    let spec = state.store().spec(&job.org_id, &job.id).await?;
+    let spec: JobSpec = serde_json::from_slice(&spec).map_err(|e| ApiError::invalid(e.to_string()))?;
+    let (repository, may_push) = match &spec.work {
+        Work::Build(build) => (&build.to, true),
+        Work::OciSync(sync) => (&sync.from, false),
+        Work::Noop { .. } | Work::HealthCheck {} | Work::ActionsWorkflow(_) => {
+            return Err(StoreError::NotFound("registry for this job").into());
+        }
+    };
+    if repository.registry.is_some() {
+        return Err(StoreError::NotFound("artifact in this registry").into());
+    }
+    let registry = crate::registry_access::for_executions(&state, false);
+    let access = registry.token_for(job.org_id, std::slice::from_ref(&repository.name), may_push);
+    access.map(Json).ok_or_else(|| ApiError::new(ErrorCode::Internal, "no key signs tokens"))
 }
 
 /// How far the steps are.

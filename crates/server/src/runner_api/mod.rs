@@ -42,6 +42,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .routes(routes!(executions::start))
         .routes(routes!(executions::spec))
         .routes(routes!(executions::artifact))
+        .routes(routes!(executions::registry_token))
         .routes(routes!(executions::progress))
         .merge(results)
         .merge(logs)
