@@ -20,14 +20,23 @@ pub enum NetError {
 
 /// A client with a bound on connecting; every request sets its own bound on the whole.
 pub fn client(url: &str, ca_file: Option<&Path>) -> Result<reqwest::Client, NetError> {
+    // A redirect would carry a signed request to a host that nobody named.
+    build(url, ca_file, reqwest::redirect::Policy::none())
+}
+
+/// A client for an OCI registry, which may keep its blobs elsewhere.
+pub fn registry_client(url: &str, ca_file: Option<&Path>) -> Result<reqwest::Client, NetError> {
+    build(url, ca_file, reqwest::redirect::Policy::limited(5))
+}
+
+fn build(url: &str, ca_file: Option<&Path>, redirects: reqwest::redirect::Policy) -> Result<reqwest::Client, NetError> {
     // The second call finds it installed, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("ferry-runner/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_keepalive(KEEPALIVE)
-        // A redirect would carry a signed request to a host that nobody named.
-        .redirect(reqwest::redirect::Policy::none());
+        .redirect(redirects);
     if url.starts_with("http:") {
         // A host without any CA certificates can still speak plain HTTP.
         builder = builder.tls_certs_only([]);

@@ -124,7 +124,7 @@ pub(super) async fn run(run: &mut Run<'_>, action: &ActionSpec, disk_bytes: u64)
 }
 
 /// Progress is worth a try, not a failure.
-fn report(run: &Run<'_>, steps: &[StepResult]) {
+pub(super) fn report(run: &Run<'_>, steps: &[StepResult]) {
     let masks = run.host.masks;
     let masked: Vec<StepResult> = steps
         .iter()

@@ -6,10 +6,13 @@
 
 mod action;
 mod archive;
+mod build;
 mod health;
 mod noop;
 mod outputs;
 mod source;
+mod stages;
+mod tool;
 mod watch;
 
 use std::cell::RefCell;
@@ -21,6 +24,7 @@ use std::time::Duration;
 use crash::crash_point;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use model::build::RegistryAccess;
 use model::papers::{Expected, Grant, TrustedKeys};
 use model::spec::{JobSpec, Work};
 use model::{Digest, ExecutionResult, JobError, Outcome, StepResult, StepStatus, Timestamp};
@@ -30,6 +34,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::directory::{ExecutionContext, ExecutionDir, remove_tree};
 use crate::limits::Cgroups;
 use crate::mask::Masks;
+use crate::oci::Pass;
 use crate::process::{self, Host, Stop};
 use crate::shim::{self, Sandbox};
 use crate::spool::SpoolWriter;
@@ -48,6 +53,9 @@ pub trait ArtifactFetcher {
         digest: &'a Digest,
         to: &'a Path,
     ) -> BoxFuture<'a, Result<(), String>>;
+
+    /// What lets an execution into Ferry's own registry.
+    fn pass(&self, dir: &ExecutionDir) -> Box<dyn Pass>;
 }
 
 /// How the work ended; the rest of the result is the same for all work.
@@ -99,6 +107,18 @@ struct NoArtifacts;
 impl ArtifactFetcher for NoArtifacts {
     fn fetch<'a>(&'a self, _: &'a ExecutionDir, _: &'a Digest, _: &'a Path) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Err("this executor has no way to fetch artifacts".into()) })
+    }
+
+    fn pass(&self, _: &ExecutionDir) -> Box<dyn Pass> {
+        Box::new(NoPass)
+    }
+}
+
+struct NoPass;
+
+impl Pass for NoPass {
+    fn token(&self) -> BoxFuture<'_, Result<RegistryAccess, String>> {
+        Box::pin(async { Err("this executor has no way into the registry".into()) })
     }
 }
 
@@ -222,7 +242,8 @@ async fn verify_and_work(
         Work::Noop { sleep_ms } => noop::run(&mut run, *sleep_ms).await,
         Work::HealthCheck {} => health::run(&mut run).await,
         Work::ActionsWorkflow(action) => action::run(&mut run, action, disk_bytes).await,
-        Work::Build(_) | Work::OciSync(_) => Done::not_attempted("unsupported_job", "this runner can't build yet"),
+        Work::Build(build) => build::run(&mut run, build, disk_bytes).await,
+        Work::OciSync(sync) => build::sync(&mut run, sync).await,
     };
     run.host.cgroups.remove();
     masked(&masks, done)
@@ -282,7 +303,8 @@ fn parse_spec(bytes: &[u8]) -> Result<JobSpec, (&'static str, String)> {
     };
     let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let kind = value.pointer("/work/type").and_then(Value::as_str).unwrap_or_default();
-    if model::JobType::parse(kind).is_some() {
+    // Builds of all types are one kind of work.
+    if model::JobType::parse(kind).is_some() || kind == "build" {
         Err(("bad_spec", format!("the spec can't be read: {error}")))
     } else {
         Err(("unsupported_job", format!("this runner does not know jobs of type `{kind}`; update it")))

@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
+use model::build::BuiltFrom;
 use model::spec::Source;
 
 use super::action::{StepFailure, base_environment};
@@ -29,6 +30,32 @@ pub(super) async fn prepare(
         }
     };
     inside(place, directory.as_deref().unwrap_or("."))
+}
+
+/// Brings a directory of a repository; returns the commit that was found. The files are not there where the commit is the
+/// known one.
+pub(super) async fn fetch_git(
+    run: &mut Run<'_>,
+    step: usize,
+    source: &Source,
+    known: Option<&str>,
+    place: &Path,
+) -> Result<(BuiltFrom, PathBuf), StepFailure> {
+    let Source::Git { reference, directory, .. } = source else {
+        return Err(StepFailure::new("bad_spec", "the source is no repository"));
+    };
+    let _ = known;
+    prepare(run, step, source, place, u64::MAX).await?;
+    let mut from = BuiltFrom { reference: reference.clone(), ..BuiltFrom::default() };
+    let env = base_environment(|name| std::env::var(name).ok(), &run.host.dir.work());
+    let argv = ["git", "log", "-1", "--format=%H%n%an%n%ae%n%B"];
+    if let Some(text) = super::tool::output(run, step, place, env, &argv, 1 << 20).await? {
+        let mut lines = text.splitn(4, '\n');
+        let mut next = || lines.next().unwrap_or_default().trim().to_owned();
+        from.revision = next();
+        (from.author_name, from.author_email, from.message) = (Some(next()), Some(next()), Some(next()));
+    }
+    Ok((from, inside(place, directory.as_deref().unwrap_or("."))?))
 }
 
 /// The named directory, which must lie in the source, also after following links.

@@ -1,16 +1,49 @@
-//! How an executor gets what its order names: from the control plane, with the session's key.
+//! How an executor gets what its order names, and its way into the registry: from the control plane, with the session's key.
 
 use std::path::Path;
 use std::time::Duration;
 
+use api::runner::Assignment;
 use futures::future::BoxFuture;
+use model::build::RegistryAccess;
 
+use super::client::CallError;
 use super::{About, SessionClient, StateDir};
 use crate::directory::ExecutionDir;
 use crate::net;
+use crate::oci::Pass;
 
-/// Fetches artifacts for an executor, with the session's key.
+const TRIES: u32 = 6;
+
+/// Asks for an executor, with the session's key.
 pub struct SessionFetcher;
+
+/// A client for the directory's execution.
+fn connect(dir: &ExecutionDir) -> Result<(SessionClient, Assignment), String> {
+    let fault = |e: &dyn std::fmt::Display| e.to_string();
+    let context = dir.context().map_err(|e| fault(&e))?;
+    let assignment = dir.assignment().map_err(|e| fault(&e))?;
+    let key = StateDir::new(&context.state_dir).key().map_err(|e| fault(&e))?.ok_or("the session has no key")?;
+    let http = net::client(&context.runner_url, context.ca_file.as_deref()).map_err(|e| net::chain(&e))?;
+    let client = SessionClient::new(http, &context.runner_url, context.runner_id.clone(), context.generation, key);
+    Ok((client, assignment))
+}
+
+/// Asks again where that may help.
+async fn patiently<T, F: Future<Output = Result<T, CallError>>>(call: impl Fn() -> F) -> Result<T, String> {
+    let mut pause = Duration::from_millis(250);
+    for attempt in 1.. {
+        match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error.is_transient() && attempt < TRIES => {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    unreachable!("the loop returns")
+}
 
 impl crate::execute::ArtifactFetcher for SessionFetcher {
     fn fetch<'a>(
@@ -20,30 +53,26 @@ impl crate::execute::ArtifactFetcher for SessionFetcher {
         to: &'a Path,
     ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            let fault = |e: &dyn std::fmt::Display| e.to_string();
-            let context = dir.context().map_err(|e| fault(&e))?;
-            let assignment = dir.assignment().map_err(|e| fault(&e))?;
-            let key =
-                StateDir::new(&context.state_dir).key().map_err(|e| fault(&e))?.ok_or("the session has no key")?;
-            let http = net::client(&context.runner_url, context.ca_file.as_deref()).map_err(|e| net::chain(&e))?;
-            let client =
-                SessionClient::new(http, &context.runner_url, context.runner_id.clone(), context.generation, key);
+            let (client, assignment) = connect(dir)?;
             let about = About { id: &assignment.execution_id, token: &assignment.execution_token };
-            let mut pause = Duration::from_millis(250);
-            for attempt in 1.. {
-                match client.artifact(about, digest).await {
-                    Ok(bytes) => {
-                        fs_err::write(to, &bytes).map_err(|e| fault(&e))?;
-                        break;
-                    }
-                    Err(error) if error.is_transient() && attempt < 6 => {
-                        tokio::time::sleep(pause).await;
-                        pause *= 2;
-                    }
-                    Err(error) => return Err(fault(&error)),
-                }
-            }
-            Ok(())
+            let bytes = patiently(|| client.artifact(about, digest)).await?;
+            fs_err::write(to, &bytes).map_err(|e| e.to_string())
+        })
+    }
+
+    fn pass(&self, dir: &ExecutionDir) -> Box<dyn Pass> {
+        Box::new(SessionPass(dir.clone()))
+    }
+}
+
+struct SessionPass(ExecutionDir);
+
+impl Pass for SessionPass {
+    fn token(&self) -> BoxFuture<'_, Result<RegistryAccess, String>> {
+        Box::pin(async move {
+            let (client, assignment) = connect(&self.0)?;
+            let about = About { id: &assignment.execution_id, token: &assignment.execution_token };
+            patiently(|| client.registry_token(about)).await
         })
     }
 }

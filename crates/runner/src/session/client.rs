@@ -8,6 +8,7 @@ use api::runner::{
 };
 use api::{ErrorBody, ErrorCode, headers};
 use bytes::Bytes;
+use model::build::RegistryAccess;
 use model::papers::{RequestText, Signatory};
 use model::{Digest, ExecutionId, ExecutionResult, RunnerId, StepResult, Timestamp, constants};
 use reqwest::Method;
@@ -208,6 +209,10 @@ impl SessionClient {
     pub async fn artifact(&self, about: About<'_>, digest: &Digest) -> Result<Bytes, CallError> {
         let path = format!("artifacts/{digest}");
         raw(self.on(Method::GET, about, &path, Bytes::new(), ARTIFACT)).await
+    }
+
+    pub async fn registry_token(&self, about: About<'_>) -> Result<RegistryAccess, CallError> {
+        read(self.on(Method::POST, about, "registry-token", Bytes::new(), CALL)).await
     }
 
     pub async fn progress(&self, about: About<'_>, epoch: u64, steps: Vec<StepResult>) -> Result<(), CallError> {

@@ -1,0 +1,108 @@
+//! Packs what was built into one file: the same content gives the same bytes, wherever and whenever it is packed.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use model::build::media;
+
+use super::super::action::{StepFailure, base_environment};
+use super::super::{Run, tool};
+use super::Built;
+
+/// Largest directory that is packed.
+const PACKED_BYTES_MAX: u64 = 8 << 30;
+/// Where vendored providers lie in a module.
+const PROVIDERS: &str = ".ferry/providers";
+
+/// What a packed file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    TerraformModule,
+    Manifest,
+    HelmChart,
+}
+
+impl Kind {
+    pub(super) const fn layer(self) -> &'static str {
+        match self {
+            Self::TerraformModule | Self::Manifest => media::LAYER,
+            Self::HelmChart => media::CHART_LAYER,
+        }
+    }
+
+    /// The annotation that says what lies in the layer.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::TerraformModule => "terraform_module",
+            Self::Manifest => "kubernetes_manifest",
+            Self::HelmChart => "helm_chart",
+        }
+    }
+}
+
+/// What tools keep in a module for themselves. The lock file is the author's.
+fn belongs_to_tools(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name == ".git" || name == ".terraform" || name.ends_with(".tfstate") || name.contains(".tfstate.")
+}
+
+pub(super) async fn directory(
+    run: &Run<'_>,
+    step: usize,
+    dir: &Path,
+    place: &Path,
+    kind: Kind,
+) -> Result<Built, StepFailure> {
+    if kind == Kind::TerraformModule {
+        let is_module = fs_err::read_dir(dir)?.flatten().any(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.ends_with(".tf") || name.ends_with(".tf.json") || name.ends_with(".tofu")
+        });
+        if !is_module {
+            return Err(StepFailure::new("build_failed", "the directory holds no Terraform file (*.tf, *.tf.json)"));
+        }
+        if !dir.join(".terraform.lock.hcl").exists() {
+            run.say(Some(step), "no .terraform.lock.hcl: each install chooses its provider versions; `terraform providers lock` makes one");
+        }
+    }
+    let (from, file) = (dir.to_owned(), place.join("artifact.tar.gz"));
+    let to = file.clone();
+    let packed = tokio::task::spawn_blocking(move || -> Result<u64, archive::PackError> {
+        let out = std::io::BufWriter::with_capacity(256 << 10, fs_err::File::create(&to)?);
+        let gzip = flate2::GzBuilder::new().mtime(0).write(out, flate2::Compression::new(6));
+        let gzip = archive::pack(&from, gzip, belongs_to_tools, PACKED_BYTES_MAX)?;
+        gzip.finish()?.flush()?;
+        Ok(fs_err::metadata(&to)?.len())
+    });
+    let packed = packed.await.map_err(std::io::Error::other)?;
+    let size = packed.map_err(|e| StepFailure::new("build_failed", e.to_string()))?;
+    run.say(Some(step), &format!("packed {size} bytes"));
+    Ok(Built::File { file, kind })
+}
+
+/// Kubernetes objects as one file.
+pub(super) async fn manifest(run: &Run<'_>, step: usize, text: &str, place: &Path) -> Result<Built, StepFailure> {
+    if text.trim().is_empty() {
+        return Err(StepFailure::new("build_failed", "there are no objects"));
+    }
+    let dir = place.join("manifest");
+    fs_err::create_dir_all(&dir)?;
+    fs_err::write(dir.join("manifest.yaml"), text)?;
+    directory(run, step, &dir, place, Kind::Manifest).await
+}
+
+/// Brings the providers of a module into it, for installs that reach no provider registry.
+pub(super) async fn vendor_providers(run: &mut Run<'_>, step: usize, dir: &Path) -> Result<(), StepFailure> {
+    let program = ["terraform", "tofu"].into_iter().find(|name| tool::find(name).is_some());
+    let program = program.ok_or_else(|| {
+        StepFailure::new("tool_missing", "vendoring providers needs `terraform` or `tofu` on the build runner's PATH")
+    })?;
+    let mut env: BTreeMap<String, String> = base_environment(|name| std::env::var(name).ok(), &run.host.dir.work());
+    if let Ok(file) = std::env::var("TF_CLI_CONFIG_FILE") {
+        env.insert("TF_CLI_CONFIG_FILE".into(), file);
+    }
+    let arguments = [program, "providers", "mirror", PROVIDERS];
+    tool::run(run, step, dir, env, &arguments).await
+}

@@ -1,0 +1,521 @@
+//! A client of OCI registries: what builds and syncs need of one, with a bound on every request, and blobs that are taken up
+//! again where a connection broke.
+
+pub mod copy;
+mod credentials;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use futures::future::BoxFuture;
+use model::Digest;
+use model::build::{Credentials, RegistryAccess, media};
+use model::digest::Hasher;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RANGE, WWW_AUTHENTICATE};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::net;
+
+pub use credentials::stored as stored_credentials;
+
+/// Bound of a request that carries little, and of the pause between two pieces of one that carries much.
+const CALL: Duration = Duration::from_secs(30);
+const STALL: Duration = Duration::from_secs(60);
+const TRIES: u32 = 6;
+const MANIFEST_BYTES: usize = 4 << 20;
+const PAGES_MAX: usize = 1000;
+/// What a manifest may be.
+const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json";
+
+/// Why a registry could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OciError {
+    #[error("{registry} can't be reached: {reason}")]
+    Transport { registry: String, reason: String },
+    #[error("{registry} answers {status} to {what}: {reason}")]
+    Refused { registry: String, what: String, status: u16, reason: String },
+    #[error("{0}")]
+    Bad(String),
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+}
+
+pub type Result<T, E = OciError> = std::result::Result<T, E>;
+
+impl OciError {
+    /// Whether the same request may be answered otherwise in a moment.
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Transport { .. } => true,
+            Self::Refused { status, .. } => matches!(status, 408 | 429 | 500..=599),
+            Self::Bad(_) | Self::File(_) => false,
+        }
+    }
+
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Refused { status: 404, .. })
+    }
+}
+
+/// Gives tokens for Ferry's own registry.
+pub trait Pass: Send + Sync {
+    fn token(&self) -> BoxFuture<'_, std::result::Result<RegistryAccess, String>>;
+}
+
+/// Who we are to a registry.
+pub enum Auth {
+    Login(Option<Credentials>),
+    /// Ferry's own registry.
+    Pass(Box<dyn Pass>),
+}
+
+/// One repository of a registry.
+pub struct Remote {
+    http: reqwest::Client,
+    /// `https://host`, maybe with a path.
+    base: String,
+    pub name: String,
+    auth: Auth,
+    /// What the registry lets us in with, until when.
+    header: Mutex<Option<(String, Option<Instant>)>>,
+}
+
+/// A blob, as manifests name it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    pub media_type: String,
+    pub digest: Digest,
+    pub size: u64,
+}
+
+/// A manifest as it is, byte for byte.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    pub media_type: String,
+    pub digest: Digest,
+    pub bytes: Vec<u8>,
+}
+
+impl Manifest {
+    pub fn new(media_type: &str, bytes: Vec<u8>) -> Self {
+        Self { media_type: media_type.to_owned(), digest: Digest::of(&bytes), bytes }
+    }
+
+    pub fn value(&self) -> Result<serde_json::Value> {
+        serde_json::from_slice(&self.bytes)
+            .map_err(|e| OciError::Bad(format!("manifest {} is no JSON: {e}", self.digest)))
+    }
+}
+
+impl Remote {
+    pub fn new(base: &str, name: &str, auth: Auth, ca_file: Option<&Path>) -> Result<Self> {
+        let base = base.trim_end_matches('/').to_owned();
+        let http = net::registry_client(&base, ca_file).map_err(|e| OciError::Bad(net::chain(&e)))?;
+        Ok(Self { http, base, name: name.to_owned(), auth, header: Mutex::new(None) })
+    }
+
+    /// The registry as people call it: its host.
+    pub fn host(&self) -> &str {
+        self.base.split_once("://").map_or(self.base.as_str(), |(_, host)| host)
+    }
+
+    fn url(&self, rest: &str) -> String {
+        format!("{}/v2/{}/{rest}", self.base, self.name)
+    }
+
+    fn transport(&self, error: &reqwest::Error) -> OciError {
+        OciError::Transport { registry: self.host().to_owned(), reason: net::chain(error) }
+    }
+
+    fn known_header(&self) -> Option<String> {
+        let header = self.header.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (text, until) = header.as_ref()?;
+        until.is_none_or(|until| Instant::now() < until).then(|| text.clone())
+    }
+
+    fn remember(&self, text: String, life: Option<Duration>) -> String {
+        let until = life.map(|life| Instant::now() + life * 4 / 5);
+        *self.header.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some((text.clone(), until));
+        text
+    }
+
+    /// Sends a request, signs in where the registry asks for it, and returns an answer that is no error.
+    async fn send(&self, what: &str, make: &(dyn Fn() -> Result<RequestBuilder> + Sync)) -> Result<Response> {
+        let mut header = self.known_header();
+        if let (None, Auth::Pass(_)) = (&header, &self.auth) {
+            header = Some(self.sign_in("").await?);
+        }
+        let mut asked = false;
+        loop {
+            let mut request = make()?;
+            if let Some(header) = &header {
+                request = request.header(AUTHORIZATION, header);
+            }
+            let response = request.send().await.map_err(|e| self.transport(&e))?;
+            let status = response.status();
+            if status == StatusCode::UNAUTHORIZED && !asked {
+                asked = true;
+                let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|h| h.to_str().ok());
+                let challenge = challenge.unwrap_or_default().to_owned();
+                drop(response);
+                header = Some(self.sign_in(&challenge).await?);
+                continue;
+            }
+            if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
+                return Ok(response);
+            }
+            return Err(self.refused(what, response).await);
+        }
+    }
+
+    async fn refused(&self, what: &str, response: Response) -> OciError {
+        let status = response.status().as_u16();
+        let text = tokio::time::timeout(CALL, response.text()).await.ok().and_then(std::result::Result::ok);
+        let text = text.unwrap_or_default();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let told = value.pointer("/errors/0/message").and_then(serde_json::Value::as_str);
+        let reason: String = told.unwrap_or(text.trim()).chars().take(300).collect();
+        OciError::Refused { registry: self.host().to_owned(), what: what.to_owned(), status, reason }
+    }
+
+    /// Answers a challenge; returns what to send as `Authorization`.
+    async fn sign_in(&self, challenge: &str) -> Result<String> {
+        let login = match &self.auth {
+            Auth::Pass(pass) => {
+                let access = pass.token().await.map_err(OciError::Bad)?;
+                return Ok(
+                    self.remember(format!("Bearer {}", access.token), Some(Duration::from_secs(access.expires_in_s)))
+                );
+            }
+            Auth::Login(login) => login,
+        };
+        if challenge.to_ascii_lowercase().starts_with("basic") {
+            let Some(login) = login else {
+                return Err(OciError::Bad(format!("{} asks for a login, and none is known", self.host())));
+            };
+            return Ok(self.remember(basic(login), None));
+        }
+        let parameter = |name: &str| parameter(challenge, name);
+        let realm = parameter("realm").filter(|realm| realm.starts_with("http"));
+        let realm =
+            realm.ok_or_else(|| OciError::Bad(format!("{} lets nobody in and does not say how", self.host())))?;
+        let mut request = self.http.get(&realm).timeout(CALL);
+        for name in ["service", "scope"] {
+            if let Some(value) = parameter(name) {
+                request = request.query(&[(name, value)]);
+            }
+        }
+        if let Some(login) = login {
+            request = request.header(AUTHORIZATION, basic(login));
+        }
+        let response = request.send().await.map_err(|e| self.transport(&e))?;
+        if !response.status().is_success() {
+            return Err(self.refused("the login", response).await);
+        }
+        let answer: serde_json::Value = response.json().await.map_err(|e| self.transport(&e))?;
+        let text = |name: &str| answer.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
+        let token = text("token").or_else(|| text("access_token"));
+        let token = token.ok_or_else(|| OciError::Bad(format!("{} gave no token", self.host())))?;
+        let life_s = answer.get("expires_in").and_then(serde_json::Value::as_u64).unwrap_or(60);
+        Ok(self.remember(format!("Bearer {token}"), Some(Duration::from_secs(life_s.max(10)))))
+    }
+
+    /// Tries again what may work in a moment.
+    async fn patiently<T>(&self, attempt: impl AsyncFn() -> Result<T>) -> Result<T> {
+        let mut pause = Duration::from_millis(250);
+        for tries in 1.. {
+            match attempt().await {
+                Err(error) if error.is_transient() && tries < TRIES => {
+                    tracing::debug!(%error, "tried again");
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                done => return done,
+            }
+        }
+        unreachable!("the loop returns")
+    }
+
+    /// A manifest by tag or digest. What is asked for by digest is what it names.
+    pub async fn manifest(&self, reference: &str) -> Result<Manifest> {
+        let what = format!("a look at {}:{reference}", self.name);
+        let url = self.url(&format!("manifests/{reference}"));
+        self.patiently(async || {
+            let make = || Ok(self.http.get(&url).timeout(CALL).header(ACCEPT, MANIFESTS));
+            let response = self.send(&what, &make).await?;
+            let kind = response.headers().get(CONTENT_TYPE).and_then(|h| h.to_str().ok());
+            let media_type = kind.unwrap_or(media::MANIFEST).split(';').next().unwrap_or_default().trim().to_owned();
+            let bytes = response.bytes().await.map_err(|e| self.transport(&e))?;
+            if bytes.len() > MANIFEST_BYTES {
+                return Err(OciError::Bad(format!("the manifest of {}:{reference} is too large", self.name)));
+            }
+            let found = Manifest::new(&media_type, bytes.to_vec());
+            if reference.starts_with("sha256:") && found.digest.as_str() != reference {
+                return Err(OciError::Bad(format!("{} gave another manifest for {reference}", self.host())));
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// The digest that a tag names now.
+    pub async fn resolve(&self, reference: &str) -> Result<Digest> {
+        Ok(self.manifest(reference).await?.digest)
+    }
+
+    pub async fn put_manifest(&self, reference: &str, manifest: &Manifest) -> Result<()> {
+        let what = format!("a push of {}:{reference}", self.name);
+        let url = self.url(&format!("manifests/{reference}"));
+        self.patiently(async || {
+            let make = || {
+                let request = self.http.put(&url).timeout(CALL).header(CONTENT_TYPE, &manifest.media_type);
+                Ok(request.body(manifest.bytes.clone()))
+            };
+            self.send(&what, &make).await.map(drop)
+        })
+        .await
+    }
+
+    /// All tags.
+    pub async fn tags(&self) -> Result<Vec<String>> {
+        let mut tags: Vec<String> = Vec::new();
+        let mut url = self.url("tags/list?n=1000");
+        for _ in 0..PAGES_MAX {
+            let response = self.patiently(async || {
+                let make = || Ok(self.http.get(&url).timeout(CALL));
+                self.send(&format!("a list of the tags of {}", self.name), &make).await
+            });
+            let response = response.await?;
+            let next = response.headers().get("link").and_then(|h| h.to_str().ok()).and_then(next_page);
+            let page: serde_json::Value = response.json().await.map_err(|e| self.transport(&e))?;
+            let found = page.get("tags").and_then(serde_json::Value::as_array).into_iter().flatten();
+            tags.extend(found.filter_map(|tag| tag.as_str().map(str::to_owned)));
+            match next {
+                Some(next) if next.starts_with('/') => url = format!("{}{next}", self.base),
+                Some(next) if next.starts_with(&self.base) => url = next,
+                Some(_) | None => break,
+            }
+        }
+        Ok(tags)
+    }
+
+    pub async fn has_blob(&self, digest: &Digest) -> Result<bool> {
+        let url = self.url(&format!("blobs/{digest}"));
+        let found = self.patiently(async || {
+            let make = || Ok(self.http.head(&url).timeout(CALL));
+            self.send(&format!("a look at {digest}"), &make).await.map(drop)
+        });
+        match found.await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_missing() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Brings a blob into a file. What was there of it is taken up where it ends; the whole is what the digest names.
+    pub async fn fetch_blob(&self, blob: &Descriptor, to: &Path) -> Result<()> {
+        self.patiently(async || self.fetch_rest(blob, to).await).await?;
+        let (file, wanted) = (to.to_owned(), blob.clone());
+        let found = tokio::task::spawn_blocking(move || hash_file(&file)).await.map_err(std::io::Error::other)??;
+        if found != wanted.digest {
+            let _ = fs::remove_file(to);
+            return Err(OciError::Bad(format!("{} gave something else for {}", self.host(), wanted.digest)));
+        }
+        Ok(())
+    }
+
+    async fn fetch_rest(&self, blob: &Descriptor, to: &Path) -> Result<()> {
+        let mut file = tokio::fs::OpenOptions::new().create(true).append(true).open(to).await?;
+        let mut have = file.metadata().await?.len();
+        if have >= blob.size && blob.size > 0 {
+            return Ok(());
+        }
+        let url = self.url(&format!("blobs/{}", blob.digest));
+        let make = || {
+            let request = self.http.get(&url);
+            Ok(if have > 0 { request.header(RANGE, format!("bytes={have}-")) } else { request })
+        };
+        let mut response = self.send(&format!("a pull of {}", blob.digest), &make).await?;
+        if have > 0 && response.status() != StatusCode::PARTIAL_CONTENT {
+            // It knows no ranges: from the beginning.
+            file.set_len(0).await?;
+            have = 0;
+        }
+        loop {
+            let piece = tokio::time::timeout(STALL, response.chunk()).await;
+            let stalled = |_| OciError::Transport {
+                registry: self.host().to_owned(),
+                reason: "nothing came for a minute".into(),
+            };
+            let Some(piece) = piece.map_err(stalled)?.map_err(|e| self.transport(&e))? else { break };
+            have += piece.len() as u64;
+            if have > blob.size {
+                return Err(OciError::Bad(format!("{} is larger than its manifest says", blob.digest)));
+            }
+            file.write_all(&piece).await?;
+        }
+        file.flush().await?;
+        if have < blob.size {
+            let reason = format!("{} ended after {have} of {} bytes", blob.digest, blob.size);
+            return Err(OciError::Transport { registry: self.host().to_owned(), reason });
+        }
+        Ok(())
+    }
+
+    /// Has the registry take a blob over from another of its repositories; false where it would not.
+    pub async fn mount(&self, blob: &Digest, from: &str) -> Result<bool> {
+        let url = self.url("blobs/uploads/");
+        let make = || {
+            let request = self.http.post(&url).timeout(CALL).query(&[("mount", blob.as_str()), ("from", from)]);
+            Ok(request.header(CONTENT_LENGTH, 0))
+        };
+        let response = self.send(&format!("a mount of {blob}"), &make).await?;
+        Ok(response.status() == StatusCode::CREATED)
+    }
+
+    /// Brings a blob there, unless it is there.
+    pub async fn push_blob(&self, blob: &Descriptor, from: &Path) -> Result<bool> {
+        if self.has_blob(&blob.digest).await? {
+            return Ok(false);
+        }
+        self.patiently(async || self.upload(blob, Content::File(from)).await).await?;
+        Ok(true)
+    }
+
+    pub async fn push_bytes(&self, media_type: &str, bytes: &[u8]) -> Result<Descriptor> {
+        let blob =
+            Descriptor { media_type: media_type.to_owned(), digest: Digest::of(bytes), size: bytes.len() as u64 };
+        if !self.has_blob(&blob.digest).await? {
+            self.patiently(async || self.upload(&blob, Content::Bytes(bytes)).await).await?;
+        }
+        Ok(blob)
+    }
+
+    async fn upload(&self, blob: &Descriptor, content: Content<'_>) -> Result<()> {
+        let what = format!("a push of {}", blob.digest);
+        let url = self.url("blobs/uploads/");
+        let begin = || Ok(self.http.post(&url).timeout(CALL).header(CONTENT_LENGTH, 0));
+        let begun = self.send(&what, &begin).await?;
+        let place = begun.headers().get(LOCATION).and_then(|h| h.to_str().ok()).unwrap_or_default();
+        let place = match place {
+            path if path.starts_with('/') => {
+                let origin = reqwest::Url::parse(&self.base).map(|u| u.origin().ascii_serialization());
+                format!("{}{path}", origin.unwrap_or_else(|_| self.base.clone()))
+            }
+            whole => whole.to_owned(),
+        };
+        let joint = if place.contains('?') { '&' } else { '?' };
+        let place = format!("{place}{joint}digest={}", blob.digest.as_str().replace(':', "%3A"));
+        let make = || {
+            let body = match content {
+                Content::Bytes(bytes) => reqwest::Body::from(bytes.to_vec()),
+                Content::File(path) => {
+                    let file = tokio::fs::File::from_std(fs::File::open(path)?.into_parts().0);
+                    reqwest::Body::from(file)
+                }
+            };
+            let request = self.http.request(Method::PUT, &place).header(CONTENT_LENGTH, blob.size);
+            // Slower than this is as good as stalled.
+            let bound = CALL + Duration::from_secs(blob.size / (128 << 10));
+            Ok(request.header(CONTENT_TYPE, "application/octet-stream").timeout(bound).body(body))
+        };
+        self.send(&what, &make).await.map(drop)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Content<'a> {
+    Bytes(&'a [u8]),
+    File(&'a Path),
+}
+
+fn basic(login: &Credentials) -> String {
+    use base64::Engine as _;
+    let pair = format!("{}:{}", login.username, login.password);
+    format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
+}
+
+/// A parameter of a challenge: `name="value"`.
+fn parameter(challenge: &str, name: &str) -> Option<String> {
+    let mut rest = challenge.split_once(' ')?.1;
+    while let Some((key, after)) = rest.split_once('=') {
+        let after = after.trim_start();
+        let (value, next) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => after.split_once(',').unwrap_or((after, "")),
+        };
+        if key.trim().trim_start_matches(',').trim().eq_ignore_ascii_case(name) {
+            return Some(value.to_owned());
+        }
+        rest = next;
+    }
+    None
+}
+
+/// The address in `<…>; rel="next"`.
+fn next_page(link: &str) -> Option<String> {
+    let (address, rest) = link.strip_prefix('<')?.split_once('>')?;
+    rest.contains("next").then(|| address.to_owned())
+}
+
+pub fn hash_file(path: &Path) -> std::io::Result<Digest> {
+    use std::io::Read as _;
+    let (mut file, mut hasher, mut buffer) = (fs::File::open(path)?, Hasher::default(), vec![0; 256 << 10]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finish()),
+            n => hasher.update(&buffer[..n]),
+        }
+    }
+}
+
+/// An image as people write it, apart: registry, path.
+pub fn split_image(image: &str) -> (String, String) {
+    const HUB: &str = "registry-1.docker.io";
+    let (host, path) = match image.split_once('/') {
+        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => (host, path.to_owned()),
+        _ => ("docker.io", image.to_owned()),
+    };
+    match host {
+        "docker.io" | "index.docker.io" if path.contains('/') => (HUB.to_owned(), path),
+        "docker.io" | "index.docker.io" => (HUB.to_owned(), format!("library/{path}")),
+        host => (host.to_owned(), path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read() {
+        let text = r#"Bearer realm="https://auth.example/token",service="registry",scope="repository:a/b:pull,push""#;
+        assert_eq!(parameter(text, "realm").as_deref(), Some("https://auth.example/token"));
+        assert_eq!(parameter(text, "service").as_deref(), Some("registry"));
+        assert_eq!(parameter(text, "scope").as_deref(), Some("repository:a/b:pull,push"));
+        assert_eq!(parameter(text, "error"), None);
+        assert_eq!(parameter("Bearer realm=x, service=y", "service").as_deref(), Some("y"));
+        for odd in ["", "Bearer", "Bearer =", "Bearer realm=\"", "Bearer ,,=,\"="] {
+            let _ = parameter(odd, "realm");
+        }
+    }
+
+    #[test]
+    fn short_names_are_those_of_docker_hub() {
+        let table = [
+            ("nginx", "registry-1.docker.io", "library/nginx"),
+            ("grafana/grafana", "registry-1.docker.io", "grafana/grafana"),
+            ("docker.io/library/nginx", "registry-1.docker.io", "library/nginx"),
+            ("ghcr.io/a/b", "ghcr.io", "a/b"),
+            ("127.0.0.1:5000/x", "127.0.0.1:5000", "x"),
+            ("localhost/x", "localhost", "x"),
+        ];
+        for (image, host, path) in table {
+            assert_eq!(split_image(image), (host.to_owned(), path.to_owned()), "{image}");
+        }
+    }
+}
