@@ -454,6 +454,12 @@ impl Conductor {
             (None, image) => image,
         };
         let Some(artifact) = artifact else { return Ok(Err("the build runner has put out no artifact".into())) };
+        let repository = self.repository(&build.org_id, &build.app_id, &build.component_id);
+        if repository.registry.is_none()
+            && self.store.registry_manifest(&build.org_id, &repository.name, &artifact.digest).await?.is_none()
+        {
+            return Ok(Err(format!("the registry has no {}, which the build runner says it pushed", artifact.digest)));
+        }
         Ok(Ok(BuildEnd {
             status: BuildStatus::Active,
             description: if outputs.same_as.is_some() { "the source has not moved".into() } else { String::new() },

@@ -9,12 +9,13 @@ use store::{Build, BuildFilter, BuildStatus, Job, SourceLogin, StoreError, shown
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::apps::Search;
 use super::components::KIND;
 use super::jobs;
 use crate::AppState;
 use crate::auth::{Admin, Operator, Reader};
 use crate::error::{ApiError, ApiResult};
-use crate::request::{Create, List, Page, Params};
+use crate::request::{Create, List, Params};
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -28,17 +29,6 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(sync))
         .routes(routes!(logins, login))
         .routes(routes!(logout))
-}
-
-/// What of a list of builds is asked for.
-#[derive(Debug, serde::Deserialize)]
-struct Wanted {
-    #[serde(default)]
-    app_id: String,
-    #[serde(default)]
-    component_id: String,
-    #[serde(flatten)]
-    page: Page,
 }
 
 fn parse_id(text: &str) -> ApiResult<BuildId> {
@@ -124,17 +114,16 @@ fn log_stream(job: &Job, build: &Build) -> wire::LogStream {
 async fn list(
     State(state): State<AppState>,
     Reader(at): Reader,
-    Params(wanted): Params<Wanted>,
+    Params(search): Params<Search>,
 ) -> ApiResult<List<wire::Build>> {
     let mut filter = BuildFilter::default();
-    if !wanted.app_id.is_empty() {
-        filter.app = Some(state.store().app(&at.org, &wanted.app_id).await?.id);
+    if let Some(app) = search.text("app_id") {
+        filter.app = Some(state.store().app(&at.org, app).await?.id);
     }
-    if !wanted.component_id.is_empty() {
-        filter.component =
-            Some(state.store().entity(&at.org, filter.app.as_ref(), KIND, &wanted.component_id).await?.id);
+    if let Some(component) = search.text("component_id") {
+        filter.component = Some(state.store().entity(&at.org, filter.app.as_ref(), KIND, component).await?.id);
     }
-    let page = wanted.page;
+    let page = search.page()?;
     let mut builds = Vec::new();
     for build in state.store().builds(&at.org, filter, page.offset(), page.fetch()).await? {
         builds.push(shown(&state, build, false).await?);
