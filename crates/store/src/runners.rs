@@ -2,7 +2,7 @@
 
 use model::runner::{RunnerKind, RunnerReport, RunnerSettings};
 use model::waiting::Sightings;
-use model::{CredentialId, InstallId, OrgId, RunnerId, Timestamp, id};
+use model::{AppId, CredentialId, InstallId, OrgId, RunnerId, Timestamp, id};
 use serde_json::{Map, Value as Json};
 
 use crate::accounts::{hash, static_sql};
@@ -20,6 +20,8 @@ pub struct Runner {
     pub name: String,
     pub kind: RunnerKind,
     pub install_id: Option<InstallId>,
+    /// The app of its install.
+    pub app_id: Option<AppId>,
     /// 0 until the first join.
     pub generation: u64,
     pub draining: bool,
@@ -58,7 +60,7 @@ pub struct Joined {
     pub generation: u64,
 }
 
-const COLUMNS: &str = "SELECT id, org_id, name, kind, install_id, generation, draining, revoked_at, settings, report, seen_at, closed_at, health, health_at, created_at, updated_at FROM runners";
+const COLUMNS: &str = "SELECT id, org_id, name, kind, install_id, generation, draining, revoked_at, settings, report, seen_at, closed_at, health, health_at, created_at, updated_at, (SELECT app_id FROM installs WHERE installs.id = runners.install_id) FROM runners";
 
 fn from_row(row: &Row) -> Result<Runner> {
     let health: Option<Map<String, Json>> = row.json_opt(12)?;
@@ -77,6 +79,7 @@ fn from_row(row: &Row) -> Result<Runner> {
         health: health.zip(row.get(13)?).map(|(outputs, at)| (at, outputs)),
         created_at: row.get(14)?,
         updated_at: row.get(15)?,
+        app_id: row.get(16)?,
     })
 }
 

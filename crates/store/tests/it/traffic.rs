@@ -6,60 +6,56 @@ use store::{Idempotency, Traffic};
 
 use crate::kit::{Backend, TOKEN, World, claims, on, unique};
 
-/// What a request cost.
-async fn cost<T>(world: &World, what: &str, request: impl Future<Output = Result<T>>) -> Result<T> {
+/// What a request costs.
+async fn cost<T>(world: &World, request: impl Future<Output = Result<T>>) -> Result<(Traffic, T)> {
     let before = world.store.db().traffic();
     let value = request.await?;
     let after = world.store.db().traffic();
-    eprintln!("{what}: {} statements, {} trips", after.statements - before.statements, after.trips - before.trips);
-    Ok(value)
+    let traffic = Traffic { statements: after.statements - before.statements, trips: after.trips - before.trips };
+    Ok((traffic, value))
 }
 
-/// One life of a no-op job, as the requests of the two APIs make it.
-async fn life(world: &World) -> Result<()> {
+/// One life of a no-op job, by the calls that the requests of the two APIs make.
+async fn life(world: &World) -> Result<[(&'static str, Traffic); 4]> {
     let store = &world.store;
-    cost(world, "enqueue", async {
+    let enqueue = async {
         store.authenticate(TOKEN, world.now()).await?;
-        let runner = store.runner(&world.org, world.runner.as_str()).await?;
-        store.install(&world.org, runner.install_id.as_ref().context("an install")?.as_str()).await?;
+        store.runner(&world.org, world.runner.as_str()).await?;
         let idem = Idempotency {
             scope: AccountId::new(world.now(), 1),
             key: unique().to_string(),
             request_digest: Digest::of(b"request"),
         };
         let queued = store.enqueue(world.job(JobType::Noop), Some(idem)).await?;
-        Ok(store.queue_place(&queued.job).await?)
-    })
-    .await?;
-    let claim = cost(world, "poll", async {
-        let input = world.poll_input(&[(JobGroup::Operations, 4)], &[]);
+        assert!(queued.place.is_some(), "the waiting reason asks nothing more");
+        Ok(())
+    };
+    let (enqueue, ()) = cost(world, enqueue).await?;
+    let poll = async {
+        let input = world.poll_input(&[(JobGroup::Operations, 4), (JobGroup::Actions, 4)], &[]);
         assert!(store.look(&input).await?.is_none());
-        Ok(claims(&store.poll(input).await?, world.generation).pop().context("a job")?)
-    })
-    .await?;
-    cost(world, "start", async {
-        store.execution(&world.runner, &claim.id).await?;
-        Ok(world.start(&claim).await?)
-    })
-    .await?;
-    cost(world, "result", async {
-        store.execution(&world.runner, &claim.id).await?;
-        Ok(world.report(&claim, Outcome::Finished).await?)
-    })
-    .await?;
-    Ok(())
+        claims(&store.poll(input).await?, world.generation).pop().context("a job")
+    };
+    let (poll, claim) = cost(world, poll).await?;
+    let (start, ()) = cost(world, async { Ok(world.start(&claim).await?) }).await?;
+    let (result, _) = cost(world, async { Ok(world.report(&claim, Outcome::Finished).await?) }).await?;
+    Ok([("enqueue", enqueue), ("poll", poll), ("start", start), ("result", result)])
 }
 
 #[test]
 fn a_life_takes_few_round_trips() {
     on(Backend::Postgres, |world| async move {
-        // Connections are made and statements prepared in the first ones.
-        for _ in 0..2 {
-            let Traffic { statements, trips } = world.store.db().traffic();
-            life(&world).await?;
-            let now = world.store.db().traffic();
-            eprintln!("all: {} statements, {} trips", now.statements - statements, now.trips - trips);
+        let at_most = [("enqueue", 8, 4), ("poll", 9, 3), ("start", 5, 2), ("result", 5, 2)];
+        // In the first one the keys of the org are read.
+        life(&world).await?;
+        for ((request, traffic), (_, statements, trips)) in life(&world).await?.into_iter().zip(at_most) {
+            let fits = traffic.statements <= statements && traffic.trips <= trips;
+            assert!(fits, "{request}: {traffic:?}, at most {statements} statements in {trips} round trips");
         }
+        // A look that finds nothing is one statement.
+        let input = world.poll_input(&[(JobGroup::Operations, 4)], &[]);
+        let (look, found) = cost(&world, async { Ok(world.store.look(&input).await?) }).await?;
+        assert_eq!((look, found.is_some()), (Traffic { statements: 1, trips: 1 }, true));
         Ok(())
     });
 }
