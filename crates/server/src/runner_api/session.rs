@@ -87,8 +87,11 @@ pub(crate) struct Subject {
 /// database, in the transaction that matters. One is forgotten after a while: the execution may be gone.
 #[derive(Clone, Default)]
 pub(crate) struct SubjectCache {
-    entries: Arc<Mutex<HashMap<ExecutionId, (Timestamp, Arc<Subject>)>>>,
+    entries: Arc<Mutex<Subjects>>,
 }
+
+/// With the time when each was learned.
+type Subjects = HashMap<ExecutionId, (Timestamp, Arc<Subject>)>;
 
 const SUBJECTS: usize = 20_000;
 const SUBJECT_S: u64 = 60;

@@ -35,7 +35,7 @@ impl From<&'static str> for Sql {
 /// An open transaction.
 pub enum Tx<'c> {
     Sqlite(sqlite::SqliteTx<'c>),
-    Postgres(postgres::PostgresTx),
+    Postgres(Box<postgres::PostgresTx>),
 }
 
 impl Tx<'_> {

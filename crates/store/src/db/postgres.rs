@@ -130,7 +130,7 @@ impl Postgres {
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
     {
         let client = self.pool.get().await?;
-        let mut tx = Tx::Postgres(PostgresTx::new(client, Stage::Bare, &self.traffic));
+        let mut tx = Tx::Postgres(Box::new(PostgresTx::new(client, Stage::Bare, &self.traffic)));
         f(&mut tx).await
     }
 
@@ -139,7 +139,7 @@ impl Postgres {
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
     {
         let client = self.pool.get().await.map_err(|e| Failure { error: e.into(), again: 0 })?;
-        let mut tx = Tx::Postgres(PostgresTx::new(client, Stage::Unbegun(begin), &self.traffic));
+        let mut tx = Tx::Postgres(Box::new(PostgresTx::new(client, Stage::Unbegun(begin), &self.traffic)));
         let outcome = f(&mut tx).await;
         let Tx::Postgres(mut tx) = tx else { unreachable!("a transaction stays where it was begun") };
         let outcome = match outcome {
@@ -179,7 +179,7 @@ enum Stage {
     /// It begins with the first statement.
     Unbegun(&'static str),
     Open,
-    /// Committed, or never begun.
+    /// A COMMIT was sent.
     Over,
 }
 
