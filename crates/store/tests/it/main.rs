@@ -16,4 +16,5 @@ mod schema;
 mod signing;
 mod tenancy;
 mod tokens;
+mod traffic;
 mod transactions;
