@@ -23,6 +23,7 @@ pub struct ServerConfig {
     pub logs: Logs,
     pub limits: Limits,
     pub registry: Registry,
+    pub builds: Builds,
     pub timing: Timing,
 }
 
@@ -137,6 +138,19 @@ pub struct Registry {
     pub sweep_s: u64,
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Builds {
+    /// Who starts the build runners: `process` (this server, each as a process of its own) or `none` (you do).
+    pub launcher: String,
+    /// The program; `ferry-runner` beside this one when empty.
+    pub runner_program: String,
+    /// A runner that had nothing to build for so long is stopped.
+    pub idle_s: u64,
+    /// Each org's runner gets a user of its own, from this number on; 0 = the server's user. Needs root.
+    pub users_from: u32,
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         use model::constants as c;
@@ -165,6 +179,7 @@ impl Default for ServerConfig {
                 log_body_bytes: 4 << 20,
                 idle_s: 120,
             },
+            builds: Builds { launcher: "none".into(), runner_program: String::new(), idle_s: 900, users_from: 0 },
             registry: Registry { quota_bytes: 50 << 30, grace_s: 86_400, sweep_s: 60 },
             timing: Timing::default(),
         }
@@ -313,6 +328,9 @@ impl ServerConfig {
         }
         if self.tls.cert_file.as_os_str().is_empty() != self.tls.key_file.as_os_str().is_empty() {
             bail!("tls: give both cert_file and key_file, or neither");
+        }
+        if !matches!(self.builds.launcher.as_str(), "process" | "none") {
+            bail!("builds.launcher is `{}`; use `process` or `none`", self.builds.launcher);
         }
         if self.registry.sweep_s == 0 || self.registry.grace_s == 0 {
             bail!("registry: sweep_s and grace_s must be positive");
