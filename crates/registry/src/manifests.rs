@@ -119,7 +119,6 @@ fn read(at: &Repository, content_type: Option<&str>, body: Vec<u8>, now: model::
 
 impl Registry {
     pub(crate) async fn get_manifest(&self, at: &Repository, reference: &str) -> Answer {
-        check_reference(reference)?;
         let Some(found) = self.store().registry_manifest(&at.org, &at.name, reference).await? else {
             let text = format!("`{}` has no manifest `{reference}`", at.name);
             return Err(self.unknown(at, Code::ManifestUnknown, text).await);
@@ -174,7 +173,6 @@ impl Registry {
     }
 
     pub(crate) async fn delete_manifest(&self, at: &Repository, reference: &str) -> Answer {
-        check_reference(reference)?;
         match self.store().delete_manifest(&at.org, &at.name, reference, self.now()).await {
             Ok(()) => {
                 self.inner.usage.forget(&at.org);

@@ -4,8 +4,8 @@
 //! and a digest says which. Blobs are shared by the repositories of an org, never between orgs. Manifests are small and lie
 //! here whole. A blob to which no manifest refers knows since when (`idle_since`), and is swept when that was long ago.
 //!
-//! Why no sweep races a push: whoever refers to an idle blob writes to its row, and so does the sweep, in transactions that
-//! look first; of two at a time the database lets one through, and the other looks again. A blob that is not idle is not swept.
+//! Why no sweep races a push: a manifest that refers to a blob writes to the blob's row, and so do the deletion of a manifest and
+//! the sweep, in transactions that look first. Of two at a time the database lets one through, and the other looks again.
 
 use model::{BlobId, Digest, OrgId, Timestamp};
 
@@ -286,8 +286,9 @@ impl Store {
                     let there = "SELECT id FROM registry_blobs WHERE org_id = $1 AND digest = $2";
                     let fresh = tx.get(there, params![org, digest.as_str()]).await?.is_none();
                     if fresh {
+                        // A conflict with one that is not seen here makes PostgreSQL run this again, and then it is seen.
                         tx.exec(
-                            "INSERT INTO registry_blobs (id, org_id, digest, size_bytes, idle_since, created_at) VALUES ($1, $2, $3, $4, $5, $5)",
+                            "INSERT INTO registry_blobs (id, org_id, digest, size_bytes, idle_since, created_at) VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (org_id, digest) DO NOTHING",
                             params![&upload.id, org, digest.as_str(), size_bytes, now],
                         )
                         .await?;
@@ -633,12 +634,12 @@ async fn end_upload(tx: &mut Tx<'_>, upload: &RegistryUpload, now: Timestamp) ->
 async fn insert_manifest(tx: &mut Tx<'_>, new: &NewManifest) -> Result<()> {
     let (org, repository, digest) = (&new.org_id, &new.repository, new.digest.as_str());
     for blob in &new.blobs {
-        let found = tx.get(LINKED, params![org, repository, blob.as_str()]).await?;
-        let row = found.ok_or_else(|| StoreError::ContentMissing(blob.to_string()))?;
-        if row.get::<Option<Timestamp>>(2)?.is_some() {
-            let sql = "UPDATE registry_blobs SET idle_since = NULL WHERE org_id = $1 AND digest = $2";
-            tx.exec(sql, params![org, blob.as_str()]).await?;
+        if tx.get(LINKED, params![org, repository, blob.as_str()]).await?.is_none() {
+            return Err(StoreError::ContentMissing(blob.to_string()));
         }
+        // Written even when it is not idle: it may become so, and be swept, beside this transaction.
+        let sql = "UPDATE registry_blobs SET idle_since = NULL WHERE org_id = $1 AND digest = $2";
+        tx.exec(sql, params![org, blob.as_str()]).await?;
     }
     for manifest in &new.manifests {
         let there = "SELECT 1 FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND digest = $3";
