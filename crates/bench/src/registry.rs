@@ -56,7 +56,9 @@ impl Target {
         let begun = self.call(Method::POST, &path).send().await?.error_for_status()?;
         let pieces: Vec<_> = (0..bytes.len()).step_by(PIECE_BYTES).collect();
         let bytes = bytes.clone();
-        let pieces = pieces.into_iter().map(move |at| Ok::<_, std::io::Error>(bytes.slice(at..bytes.len().min(at + PIECE_BYTES))));
+        let pieces = pieces
+            .into_iter()
+            .map(move |at| Ok::<_, std::io::Error>(bytes.slice(at..bytes.len().min(at + PIECE_BYTES))));
         let body = reqwest::Body::wrap_stream(futures::stream::iter(pieces));
         let sent = self.call(Method::PATCH, &location(&begun)?).body(body).send().await?.error_for_status()?;
         let last = location(&sent)?;
@@ -98,7 +100,8 @@ fn blobs(seed: u64, count: usize, length: usize) -> Vec<(Bytes, Digest)> {
         state.to_le_bytes()
     };
     let mut blob = || {
-        let bytes: Vec<u8> = std::iter::repeat_with(&mut next).take(length.div_ceil(8)).flatten().take(length).collect();
+        let bytes: Vec<u8> =
+            std::iter::repeat_with(&mut next).take(length.div_ceil(8)).flatten().take(length).collect();
         let digest = Digest::of(&bytes);
         (Bytes::from(bytes), digest)
     };

@@ -79,7 +79,10 @@ impl Caller {
     pub(crate) fn may(&self, name: &str, action: Action) -> Result<Repository, Refusal> {
         let grant = self.principal.grant(name).ok_or_else(|| Refusal::no_repository(name))?;
         if action == Action::Push && !grant.may_push {
-            return Err(Refusal::new(Code::Denied, format!("these credentials may pull from `{name}`, not push to it")));
+            return Err(Refusal::new(
+                Code::Denied,
+                format!("these credentials may pull from `{name}`, not push to it"),
+            ));
         }
         let asked = |scope: &Scope| scope.name == name && if action == Action::Push { scope.push } else { scope.pull };
         if self.scopes.as_ref().is_some_and(|scopes| !scopes.iter().any(asked)) {

@@ -93,7 +93,11 @@ impl Registry {
 
     /// All routes, below `/v2`. Bodies have no bound but the quota; time between two pieces of one has.
     pub fn router(self) -> Router {
-        Router::new().route("/v2", any(handle)).route("/v2/", any(handle)).route("/v2/{*rest}", any(handle)).with_state(self)
+        Router::new()
+            .route("/v2", any(handle))
+            .route("/v2/", any(handle))
+            .route("/v2/{*rest}", any(handle))
+            .with_state(self)
     }
 
     fn store(&self) -> &Store {
@@ -131,7 +135,9 @@ impl Registry {
             return self.token(parts, body.take().unwrap_or_default()).await;
         }
         let caller = self.caller(parts).await.map_err(|refusal| self.challenge(refusal, parts, &call))?;
-        Box::pin(self.perform(&call, &caller, parts, body)).await.map_err(|refusal| self.challenge(refusal, parts, &call))
+        Box::pin(self.perform(&call, &caller, parts, body))
+            .await
+            .map_err(|refusal| self.challenge(refusal, parts, &call))
     }
 
     async fn perform(&self, call: &Call, caller: &Caller, parts: &Parts, body: &mut Option<Body>) -> Answer {
@@ -163,9 +169,7 @@ impl Registry {
                     _ => Err(not_a_method(method)),
                 }
             }
-            Call::Uploads(name) if *method == Method::POST => {
-                self.begin_upload(caller, &may(name)?, parts, body).await
-            }
+            Call::Uploads(name) if *method == Method::POST => self.begin_upload(caller, &may(name)?, parts, body).await,
             Call::Upload(name, id) => {
                 // An upload is a matter of pushing, whatever is done with it.
                 let repository = caller.may(name, Action::Push)?;
@@ -205,6 +209,11 @@ impl Registry {
 
     async fn head_blob(&self, at: &Repository, digest: &Digest) -> Answer {
         let blob = self.find_blob(at, digest).await?;
+        // Who hears that it is there does not bring it: a damaged one is not there, so that the next push makes it whole.
+        if !self.store().is_whole(&blob).await? {
+            tracing::error!(%digest, repository = at.name, "a blob is damaged in the blob store; pushing it again replaces it");
+            return Err(Refusal::new(Code::BlobUnknown, "the blob is damaged; push it again"));
+        }
         let mut response = Response::new(Body::empty());
         blob_headers(&mut response, digest, blob.size_bytes);
         Ok(response)

@@ -68,8 +68,14 @@ fn check_reference(reference: &str) -> Result<Option<Digest>, Refusal> {
 }
 
 /// Reads a manifest: what it is, and what it needs.
-fn read(at: &Repository, content_type: Option<&str>, body: Vec<u8>, now: model::Timestamp) -> Result<NewManifest, Refusal> {
-    let document: Document = serde_json::from_slice(&body).map_err(|e| invalid(format!("the manifest can't be read: {e}")))?;
+fn read(
+    at: &Repository,
+    content_type: Option<&str>,
+    body: Vec<u8>,
+    now: model::Timestamp,
+) -> Result<NewManifest, Refusal> {
+    let document: Document =
+        serde_json::from_slice(&body).map_err(|e| invalid(format!("the manifest can't be read: {e}")))?;
     let media_type = match (content_type, &document.media_type) {
         (Some(given), Some(inside)) if given != inside => {
             return Err(invalid(format!("Content-Type is `{given}`, and the manifest says `{inside}`")));
@@ -237,9 +243,8 @@ impl Registry {
         let manifests: Vec<Value> = found.iter().map(descriptor).collect();
         let body = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests });
         let response = json_response(StatusCode::OK, &body);
-        let filter = wanted.map(|text| {
-            form_urlencoded::Serializer::new(String::new()).append_pair("artifactType", text).finish()
-        });
+        let filter = wanted
+            .map(|text| form_urlencoded::Serializer::new(String::new()).append_pair("artifactType", text).finish());
         let path = format!("/v2/{}/referrers/{subject}", at.name);
         let mut response = page.linked(response, &path, next, filter.as_deref().unwrap_or_default());
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(INDEX));
@@ -256,7 +261,8 @@ fn descriptor(referrer: &Referrer) -> Value {
     if let Some(kind) = &referrer.artifact_type {
         out["artifactType"] = json!(kind);
     }
-    if let Some(annotations) = referrer.annotations.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+    if let Some(annotations) = referrer.annotations.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok())
+    {
         out["annotations"] = annotations;
     }
     out

@@ -90,16 +90,15 @@ fn checked(name: &str) -> Result<String, Refusal> {
         return Ok(name.to_owned());
     }
     let name: String = name.chars().take(NAME_BYTES).collect();
-    let text = "is no name of a repository: lower-case letters and digits, with `/`, `.`, `_`, `__` or `-` between them";
+    let text =
+        "is no name of a repository: lower-case letters and digits, with `/`, `.`, `_`, `__` or `-` between them";
     Err(Refusal::new(Code::NameInvalid, format!("`{name}` {text}")))
 }
 
 /// A letter, a digit or `_`, then up to 127 of these, `.` or `-`.
 pub(crate) fn is_tag(tag: &str) -> bool {
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    tag.len() <= 128
-        && tag.bytes().next().is_some_and(word)
-        && tag.bytes().all(|b| word(b) || matches!(b, b'.' | b'-'))
+    tag.len() <= 128 && tag.bytes().next().is_some_and(word) && tag.bytes().all(|b| word(b) || matches!(b, b'.' | b'-'))
 }
 
 /// The org that a name begins with.
@@ -148,7 +147,9 @@ mod tests {
         for name in ["a", "org1/a", "a/b/c", "a.b_c__d-e---f", "0/1"] {
             assert!(is_name(name), "{name}");
         }
-        for name in ["", "/", "a/", "/a", "a//b", "A", "a___b", "a..b", "-a", "a-", "a b", "ä", "a/../b", &"a".repeat(256)] {
+        for name in
+            ["", "/", "a/", "/a", "a//b", "A", "a___b", "a..b", "-a", "a-", "a b", "ä", "a/../b", &"a".repeat(256)]
+        {
             assert!(!is_name(name), "{name}");
         }
         for tag in ["latest", "v1.0", "_", "A-b.C_d", &"t".repeat(128)] {

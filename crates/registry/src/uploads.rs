@@ -6,9 +6,9 @@ use axum::body::{Body, BodyDataStream};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::StreamExt as _;
+use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderName, LOCATION, RANGE};
 use http::request::Parts;
-use http::StatusCode;
 use model::{BlobId, Digest};
 use store::{RegistryUpload, Writer};
 

@@ -52,6 +52,9 @@ impl Usage {
 
     pub(crate) fn exceeded(&self) -> Refusal {
         let mib = self.quota_bytes.div_ceil(1 << 20);
-        Refusal::new(Code::Denied, format!("the org's quota of {mib} MiB in the registry is used up; delete what is not needed"))
+        Refusal::new(
+            Code::Denied,
+            format!("the org's quota of {mib} MiB in the registry is used up; delete what is not needed"),
+        )
     }
 }

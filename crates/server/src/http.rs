@@ -82,7 +82,8 @@ async fn serve_on(mut listener: impl Listener, app: Router, idle: Duration, stop
             (stream, _) = listener.accept() => stream,
             () = stop.cancelled() => break,
         };
-        let connection = http.serve_connection(TokioIo::new(Reading::new(stream)), TowerToHyperService::new(app.clone()));
+        let connection =
+            http.serve_connection(TokioIo::new(Reading::new(stream)), TowerToHyperService::new(app.clone()));
         let connection = connections.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {

@@ -253,8 +253,7 @@ impl Store {
             .write(move |tx| {
                 let (upload, progress) = (upload.clone(), progress.clone());
                 Box::pin(async move {
-                    let sql =
-                        "UPDATE registry_uploads SET progress = $3, busy_until = 0 WHERE id = $1 AND org_id = $2";
+                    let sql = "UPDATE registry_uploads SET progress = $3, busy_until = 0 WHERE id = $1 AND org_id = $2";
                     match tx.exec(sql, params![&upload.id, &upload.org_id, progress]).await? {
                         0 => Err(StoreError::NotFound("upload")),
                         _ => Ok(()),
@@ -265,7 +264,8 @@ impl Store {
     }
 
     /// Makes a blob of an upload whose bytes are durable, and shows it in the upload's repository. Where the org has these bytes
-    /// already they stay as they are; then the object of the upload is doomed, and this is false.
+    /// already they stay as they are; then the object of the upload is doomed, and this is false. What was there and is damaged
+    /// is replaced.
     pub async fn finish_upload(
         &self,
         upload: &RegistryUpload,
@@ -273,10 +273,14 @@ impl Store {
         size_bytes: u64,
         now: Timestamp,
     ) -> Result<bool> {
+        let damaged = match self.blob_of(&upload.org_id, digest).await? {
+            Some(blob) if !self.is_whole(&blob).await? => Some(blob.key),
+            _ => None,
+        };
         let (upload, digest) = (upload.clone(), digest.clone());
         self.main()
             .write(move |tx| {
-                let (upload, digest) = (upload.clone(), digest.clone());
+                let (upload, digest, damaged) = (upload.clone(), digest.clone(), damaged.clone());
                 Box::pin(async move {
                     let (org, repository) = (&upload.org_id, &upload.repository);
                     let sql = "DELETE FROM registry_uploads WHERE id = $1 AND org_id = $2 AND repository = $3";
@@ -284,8 +288,19 @@ impl Store {
                         return Err(StoreError::NotFound("upload"));
                     }
                     let there = "SELECT id FROM registry_blobs WHERE org_id = $1 AND digest = $2";
-                    let fresh = tx.get(there, params![org, digest.as_str()]).await?.is_none();
-                    if fresh {
+                    let there = tx.get(there, params![org, digest.as_str()]).await?;
+                    let there = there.map(|row| row.get(0).map(|id| registry_key(org, &id))).transpose()?;
+                    let mut fresh = there.is_none();
+                    if let Some(old) = there.filter(|old| damaged.as_ref() == Some(old)) {
+                        tx.exec(
+                            "UPDATE registry_blobs SET id = $3, size_bytes = $4 WHERE org_id = $1 AND digest = $2",
+                            params![org, digest.as_str(), &upload.id, size_bytes],
+                        )
+                        .await?;
+                        touch(tx, org, &digest, now).await?;
+                        doom(tx, &old, None, now).await?;
+                        fresh = true;
+                    } else if fresh {
                         // A conflict with one that is not seen here makes PostgreSQL run this again, and then it is seen.
                         tx.exec(
                             "INSERT INTO registry_blobs (id, org_id, digest, size_bytes, idle_since, created_at) VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (org_id, digest) DO NOTHING",
@@ -364,6 +379,28 @@ impl Store {
         Ok(Some(blob))
     }
 
+    /// The blob of a digest, wherever it is shown.
+    async fn blob_of(&self, org: &OrgId, digest: &Digest) -> Result<Option<RegistryBlob>> {
+        let wanted = (org.clone(), digest.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, digest) = wanted.clone();
+                Box::pin(async move {
+                    let sql = "SELECT id, size_bytes FROM registry_blobs WHERE org_id = $1 AND digest = $2";
+                    let row = tx.get(sql, params![&org, digest.as_str()]).await?;
+                    let blob =
+                        |row: Row| Ok(RegistryBlob { key: registry_key(&org, &row.get(0)?), size_bytes: row.get(1)? });
+                    row.map(blob).transpose()
+                })
+            })
+            .await
+    }
+
+    /// Whether the bytes of a blob are there, as many as there should be.
+    pub async fn is_whole(&self, blob: &RegistryBlob) -> Result<bool> {
+        Ok(self.blobs().size(&blob.key).await? == Some(blob.size_bytes))
+    }
+
     /// False when it was swept a moment ago.
     async fn touch_blob(&self, org: &OrgId, digest: &Digest, now: Timestamp) -> Result<bool> {
         let (org, digest) = (org.clone(), digest.clone());
@@ -380,14 +417,7 @@ impl Store {
     }
 
     /// Shows a blob of one repository in another one of the org; false when the first has none.
-    pub async fn mount_blob(
-        &self,
-        org: &OrgId,
-        from: &str,
-        to: &str,
-        digest: &Digest,
-        now: Timestamp,
-    ) -> Result<bool> {
+    pub async fn mount_blob(&self, org: &OrgId, from: &str, to: &str, digest: &Digest, now: Timestamp) -> Result<bool> {
         let wanted = (org.clone(), from.to_owned(), to.to_owned(), digest.clone());
         self.main()
             .write(move |tx| {
@@ -532,7 +562,8 @@ impl Store {
             .read(move |tx| {
                 let (org, after) = (org.clone(), after.clone());
                 Box::pin(async move {
-                    let sql = "SELECT name FROM registry_repositories WHERE org_id = $1 AND name > $2 ORDER BY name LIMIT $3";
+                    let sql =
+                        "SELECT name FROM registry_repositories WHERE org_id = $1 AND name > $2 ORDER BY name LIMIT $3";
                     let rows = tx.query(sql, params![&org, &after, limit]).await?;
                     rows.iter().map(|row| row.get(0)).collect()
                 })
@@ -550,7 +581,8 @@ impl Store {
         after: &str,
         limit: u64,
     ) -> Result<Vec<Referrer>> {
-        let wanted = (org.clone(), repository.to_owned(), subject.clone(), artifact_type.map(str::to_owned), after.to_owned());
+        let wanted =
+            (org.clone(), repository.to_owned(), subject.clone(), artifact_type.map(str::to_owned), after.to_owned());
         self.main()
             .read(move |tx| {
                 let (org, repository, subject, artifact_type, after) = wanted.clone();

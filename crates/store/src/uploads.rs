@@ -340,15 +340,27 @@ impl Blobs {
     /// How many bytes of an upload are there.
     pub async fn upload_size(&self, key: &str, progress: Option<&str>) -> Result<u64> {
         match &self.place {
-            Place::Files(dir, _) => match tokio::fs::metadata(dir.join(key)).await {
-                Ok(found) => Ok(found.len()),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
-                Err(e) => Err(io_fault(e)),
-            },
+            Place::Files(..) => Ok(self.size(key).await?.unwrap_or(0)),
             Place::Parts(_) => {
                 let kept = progress.map(serde_json::from_str::<Kept>).transpose();
                 Ok(kept.map_err(|_| StoreError::corrupt("upload"))?.map_or(0, |kept| kept.size))
             }
+        }
+    }
+
+    /// How many bytes a blob has; `None` when it is not there.
+    pub async fn size(&self, key: &str) -> Result<Option<u64>> {
+        match &self.place {
+            Place::Files(dir, _) => match tokio::fs::metadata(dir.join(key)).await {
+                Ok(found) => Ok(Some(found.len())),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(e) => Err(io_fault(e)),
+            },
+            Place::Parts(_) => match self.store.head(&self.path(key)).await {
+                Ok(found) => Ok(Some(found.size)),
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                Err(e) => Err(store_fault(e)),
+            },
         }
     }
 

@@ -45,7 +45,8 @@ impl Hub {
 
     /// Begins an upload; says where it goes on.
     async fn begin(&self, repository: &str) -> reqwest::Result<String> {
-        let answer = self.call(Method::POST, &format!("{repository}/blobs/uploads/")).send().await?.error_for_status()?;
+        let answer =
+            self.call(Method::POST, &format!("{repository}/blobs/uploads/")).send().await?.error_for_status()?;
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
         Ok(header(&answer, "location"))
     }
@@ -72,7 +73,8 @@ impl Hub {
 }
 
 fn image(layer: &[u8]) -> Value {
-    let descriptor = |kind: &str, bytes: &[u8]| json!({"mediaType": kind, "digest": Digest::of(bytes), "size": bytes.len()});
+    let descriptor =
+        |kind: &str, bytes: &[u8]| json!({"mediaType": kind, "digest": Digest::of(bytes), "size": bytes.len()});
     json!({
         "schemaVersion": 2, "mediaType": MANIFEST,
         "config": descriptor("application/vnd.oci.image.config.v1+json", b"{}"),
@@ -117,7 +119,11 @@ async fn blobs_come_whole_in_pieces_and_by_ranges() {
     };
     assert_eq!(status(&piece("0-1000000", first).await.unwrap()), (202, "0-1000000".into()));
     assert_eq!(status(&piece("0-1000000", first).await.unwrap()), (416, "0-1000000".into()), "again");
-    assert_eq!(status(&piece("2000000-2999999", &rest[..1_000_000]).await.unwrap()), (416, "0-1000000".into()), "a gap");
+    assert_eq!(
+        status(&piece("2000000-2999999", &rest[..1_000_000]).await.unwrap()),
+        (416, "0-1000000".into()),
+        "a gap"
+    );
     assert_eq!(refusal(piece("1000001-1000009", rest).await.unwrap()).await, (400, "SIZE_INVALID".into()));
     assert_eq!(status(&hub.get(&location).await), (204, "0-1000000".into()));
     let last = hub.call(Method::PUT, &format!("{location}?digest={digest}")).body(rest.to_vec()).send().await.unwrap();
@@ -128,7 +134,9 @@ async fn blobs_come_whole_in_pieces_and_by_ranges() {
     assert_eq!(hub.get(&path).await.bytes().await.unwrap(), bytes);
     let head = hub.call(Method::HEAD, &path).send().await.unwrap();
     assert_eq!(header(&head, "content-length"), "3000000");
-    for (range, wanted) in [("bytes=5-9", 5..10), ("bytes=2999990-", 2_999_990..3_000_000), ("bytes=-7", 2_999_993..3_000_000)] {
+    for (range, wanted) in
+        [("bytes=5-9", 5..10), ("bytes=2999990-", 2_999_990..3_000_000), ("bytes=-7", 2_999_993..3_000_000)]
+    {
         let part = hub.call(Method::GET, &path).header("range", range).send().await.unwrap();
         assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
         assert_eq!(header(&part, "content-range"), format!("bytes {}-{}/3000000", wanted.start, wanted.end - 1));
@@ -158,6 +166,9 @@ async fn blobs_come_whole_in_pieces_and_by_ranges() {
     let large = fs_err::read_dir(&dir).unwrap().map(|e| e.unwrap()).find(|e| e.metadata().unwrap().len() == 3_000_000);
     std::fs::File::options().write(true).open(large.unwrap().path()).unwrap().set_len(2_999_999).unwrap();
     assert_eq!(hub.get(&path).await.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(hub.call(Method::HEAD, &path).send().await.unwrap().status(), StatusCode::NOT_FOUND);
+    hub.push("app", &bytes).await.unwrap().error_for_status().unwrap();
+    assert!(hub.get(&path).await.bytes().await.unwrap() == bytes, "the next push makes it whole");
 }
 
 #[tokio::test]
@@ -169,9 +180,11 @@ async fn one_request_at_a_time_writes_to_an_upload() {
     let body = futures::stream::unfold(receive, |mut r| async { r.recv().await.map(|piece| (piece, r)) });
     let slow = tokio::spawn(hub.call(Method::PATCH, &location).body(reqwest::Body::wrap_stream(body)).send());
     send.send(Ok(vec![1; 600_000])).await.unwrap();
-    until("the first request writes", seconds(10), async || match header(&hub.get(&location).await, "range").as_str() {
-        "0-0" => Err("nothing yet".into()),
-        _ => Ok(()),
+    until("the first request writes", seconds(10), async || {
+        match header(&hub.get(&location).await, "range").as_str() {
+            "0-0" => Err("nothing yet".into()),
+            _ => Ok(()),
+        }
     })
     .await;
     let second = hub.call(Method::PATCH, &location).body("2").send().await.unwrap();
@@ -188,7 +201,8 @@ async fn referrers_as_the_specification_has_them() {
     hub.push_image("app", "v1", b"layer").await.unwrap();
     let subject = hub.get("app/manifests/v1").await;
     let subject_digest = header(&subject, "docker-content-digest");
-    let subject = json!({"mediaType": MANIFEST, "digest": subject_digest, "size": subject.bytes().await.unwrap().len()});
+    let subject =
+        json!({"mediaType": MANIFEST, "digest": subject_digest, "size": subject.bytes().await.unwrap().len()});
     let empty = json!({"mediaType": "application/vnd.oci.empty.v1+json", "digest": Digest::of(b"{}"), "size": 2});
     let path = format!("app/referrers/{subject_digest}");
     let list = async |query: &str| {
@@ -197,7 +211,10 @@ async fn referrers_as_the_specification_has_them() {
         assert_eq!(header(&answer, "content-type"), "application/vnd.oci.image.index.v1+json");
         let (filters, link) = (header(&answer, "oci-filters-applied"), header(&answer, "link"));
         let body: Value = answer.json().await.unwrap();
-        assert_eq!((&body["schemaVersion"], &body["mediaType"]), (&json!(2), &json!("application/vnd.oci.image.index.v1+json")));
+        assert_eq!(
+            (&body["schemaVersion"], &body["mediaType"]),
+            (&json!(2), &json!("application/vnd.oci.image.index.v1+json"))
+        );
         (body["manifests"].as_array().unwrap().clone(), filters, link)
     };
     assert_eq!(list("").await.0, Vec::<Value>::new(), "none is a list too");
@@ -225,7 +242,10 @@ async fn referrers_as_the_specification_has_them() {
     assert_eq!((all.len(), filters.as_str(), link.as_str()), (5, "", ""));
     for descriptor in &all {
         let (kind, n, size) = made[descriptor["digest"].as_str().unwrap()];
-        assert_eq!(*descriptor, json!({"mediaType": MANIFEST, "digest": descriptor["digest"], "size": size, "artifactType": kind, "annotations": {"n": n.to_string()}}));
+        assert_eq!(
+            *descriptor,
+            json!({"mediaType": MANIFEST, "digest": descriptor["digest"], "size": size, "artifactType": kind, "annotations": {"n": n.to_string()}})
+        );
     }
     let (some, filters, _) = list("?artifactType=application/x.sbom").await;
     assert_eq!((some.len(), filters.as_str()), (3, "artifactType"));
@@ -236,7 +256,10 @@ async fn referrers_as_the_specification_has_them() {
     assert_eq!(rest["manifests"].as_array().unwrap().len(), 2);
     // A manifest that is deleted refers no more.
     let gone = all[0]["digest"].as_str().unwrap();
-    assert_eq!(hub.call(Method::DELETE, &format!("app/manifests/{gone}")).send().await.unwrap().status(), StatusCode::ACCEPTED);
+    assert_eq!(
+        hub.call(Method::DELETE, &format!("app/manifests/{gone}")).send().await.unwrap().status(),
+        StatusCode::ACCEPTED
+    );
     assert_eq!(list("").await.0.len(), 4);
     assert_eq!(refusal(hub.get("app/referrers/sha256:17").await).await, (400, "DIGEST_INVALID".into()));
 }
@@ -282,7 +305,8 @@ async fn nobody_sees_another_orgs_repositories() {
     let refused = own.put_manifest("x", "v1", &image(b"layer")).await.unwrap();
     assert_eq!(refusal(refused).await, (404, "MANIFEST_BLOB_UNKNOWN".into()));
     own.push_image("x", "v1", b"layer").await.unwrap();
-    let catalog = async |hub: &Hub| hub.get("/v2/_catalog").await.json::<Value>().await.unwrap()["repositories"].clone();
+    let catalog =
+        async |hub: &Hub| hub.get("/v2/_catalog").await.json::<Value>().await.unwrap()["repositories"].clone();
     assert_eq!(catalog(&own).await, json!([format!("{}/x", other.id)]));
     assert_eq!(catalog(&reader).await, json!([format!("{}/app", hub.org)]));
     // Roles.
@@ -307,7 +331,8 @@ async fn nobody_sees_another_orgs_repositories() {
     assert_eq!(bearer(&push, Method::POST, "app/blobs/uploads/").await.0, 403);
     let foreign = token_for(&stranger, &format!("repository:{}/app:pull", hub.org)).await;
     assert_eq!(bearer(&foreign, Method::GET, "app/manifests/v1").await, (404, "NAME_UNKNOWN".into()));
-    let form = [("grant_type", "password"), ("username", "any"), ("password", reader.token.as_str()), ("service", "ferry")];
+    let form =
+        [("grant_type", "password"), ("username", "any"), ("password", reader.token.as_str()), ("service", "ferry")];
     let form = form.map(|(k, v)| format!("{k}={v}")).join("&") + &format!("&scope=repository:{}/app:pull", hub.org);
     let posted = hub.http.post(format!("{}/v2/token", hub.url)).body(form).send().await.unwrap();
     let posted: Value = posted.json().await.unwrap();
@@ -348,13 +373,19 @@ async fn a_full_disk_is_named_and_spoils_nothing() {
     assert_eq!(hub.get(&format!("app/blobs/{}", Digest::of(&layer))).await.bytes().await.unwrap(), layer);
     assert_eq!(hub.call(Method::DELETE, &location).send().await.unwrap().status(), StatusCode::NO_CONTENT);
     hub.push_image("app", "v2", &large[..6 << 20]).await.unwrap();
-    assert_eq!(hub.get(&format!("app/blobs/{}", Digest::of(&large[..6 << 20]))).await.bytes().await.unwrap(), large[..6 << 20]);
+    assert_eq!(
+        hub.get(&format!("app/blobs/{}", Digest::of(&large[..6 << 20]))).await.bytes().await.unwrap(),
+        large[..6 << 20]
+    );
 }
 
 /// Where an upload goes on.
 async fn offset(hub: &Hub, location: &str) -> usize {
     let range = header(&hub.get(location).await, "range");
-    range.strip_prefix("0-").and_then(|end| end.parse::<usize>().ok()).map_or(0, |end| if end == 0 { 0 } else { end + 1 })
+    range
+        .strip_prefix("0-")
+        .and_then(|end| end.parse::<usize>().ok())
+        .map_or(0, |end| if end == 0 { 0 } else { end + 1 })
 }
 
 #[tokio::test]
@@ -402,7 +433,8 @@ async fn kills_beside_pushes(backend: Backend) {
     let acknowledged: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
     let next = Arc::new(AtomicU64::new(1));
     let pusher = |n: u64| {
-        let (hub, stop, acknowledged, next) = (hub.clone(), Arc::clone(&stop), Arc::clone(&acknowledged), Arc::clone(&next));
+        let (hub, stop, acknowledged, next) =
+            (hub.clone(), Arc::clone(&stop), Arc::clone(&acknowledged), Arc::clone(&next));
         tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
                 // Some layers are everybody's.
@@ -496,7 +528,8 @@ async fn a_push_goes_on_at_another_replica() {
     let part = second.call(Method::GET, &blob).header("range", "bytes=8388600-8388620").send().await.unwrap();
     assert_eq!(part.bytes().await.unwrap(), bytes[8_388_600..8_388_621]);
     // A token of one replica is good at the other.
-    let token: Value = first.get(&format!("/v2/token?scope=repository:{}/app:pull", first.org)).await.json().await.unwrap();
+    let token: Value =
+        first.get(&format!("/v2/token?scope=repository:{}/app:pull", first.org)).await.json().await.unwrap();
     let url = format!("{}/v2/{}/{blob}", second.url, first.org);
     let answer = first.http.get(url).bearer_auth(token["token"].as_str().unwrap()).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);

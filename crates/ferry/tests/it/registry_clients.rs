@@ -19,7 +19,8 @@ fn tool(path: &str, script: &str) -> PathBuf {
 }
 
 fn debian(name: &str) -> PathBuf {
-    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join(name)).find(|p| p.exists());
+    let found =
+        std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join(name)).find(|p| p.exists());
     found.unwrap_or_else(|| panic!("{name} is missing: run scripts/apt-tools.sh first (`make test` does)"))
 }
 
@@ -54,7 +55,10 @@ impl<'a> Client<'a> {
         let mut command = Command::new(&self.program);
         let dir = self.dir();
         command.args(&self.before).args(arguments).current_dir(&dir).env("HOME", &dir);
-        command.env("REGISTRY_AUTH_FILE", dir.join("auth.json")).env("XDG_RUNTIME_DIR", &dir).env_remove("DOCKER_CONFIG");
+        command
+            .env("REGISTRY_AUTH_FILE", dir.join("auth.json"))
+            .env("XDG_RUNTIME_DIR", &dir)
+            .env_remove("DOCKER_CONFIG");
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
             command.env_remove(name);
         }
@@ -71,7 +75,10 @@ impl<'a> Client<'a> {
     /// Signs in; wrong credentials are refused.
     async fn login(&self, command: &[&str]) {
         let with = |password: &'static str| [command, &["-u", "any", "-p", password, self.host()]].concat();
-        assert!(!self.output(&with("wrong")).await.status.success(), "a wrong password signs in");
+        let refused = self.output(&with("wrong")).await;
+        let text = shown(&refused).to_lowercase();
+        let why = ["unauthorized", "invalid username/password"].iter().any(|why| text.contains(why));
+        assert!(!refused.status.success() && why, "{text}");
         self.run(&with(self.system.token())).await;
     }
 }
@@ -102,7 +109,8 @@ async fn buildah_podman_and_skopeo() {
     let with_storage = |name: &str| {
         let mut client = Client::new(&system, debian(name));
         let (root, run) = (storage.join("root"), storage.join("run"));
-        client.before = vec!["--root".into(), root.display().to_string(), "--runroot".into(), run.display().to_string()];
+        client.before =
+            vec!["--root".into(), root.display().to_string(), "--runroot".into(), run.display().to_string()];
         client.before.extend(["--storage-driver".into(), "vfs".into()]);
         client
     };
@@ -135,7 +143,7 @@ async fn buildah_podman_and_skopeo() {
 async fn helm_and_oras() {
     let system = System::start(options()).await;
     let helm = Client::new(&system, tool("python-tools/bin/helm", "python-tools.sh"));
-    helm.login(&["registry", "login", "--plain-http"]).await;
+    helm.login(&["registry", "login", "--insecure"]).await;
     helm.run(&["create", "chart"]).await;
     helm.run(&["package", "chart"]).await;
     helm.run(&["push", "--plain-http", "chart-0.1.0.tgz", &format!("oci://{}", helm.at("charts"))]).await;
@@ -153,7 +161,8 @@ async fn helm_and_oras() {
     for kind in ["application/x.sbom", "application/x.signature"] {
         oras.run(&["attach", "--plain-http", "--artifact-type", kind, &at, "file:text/plain"]).await;
     }
-    let found = oras.run(&["discover", "--plain-http", "--artifact-type", "application/x.sbom", "--format", "json", &at]).await;
+    let found =
+        oras.run(&["discover", "--plain-http", "--artifact-type", "application/x.sbom", "--format", "json", &at]).await;
     assert!(found.contains("application/x.sbom") && !found.contains("application/x.signature"), "{found}");
     // The fallback of registries without referrers is a tag: there must be none.
     assert_eq!(oras.run(&["repo", "tags", "--plain-http", &oras.at("artifact")]).await.trim(), "v1");

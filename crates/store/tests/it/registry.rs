@@ -105,7 +105,10 @@ fn a_blob_lives_while_a_manifest_needs_it_and_its_grace_after() {
         world.clock.advance_s(2);
         assert_eq!(world.sweep().await?, 1, "the idle one");
         assert!(world.has(APP, &kept).await? && !world.has(APP, &idle).await? && world.has(APP, &late).await?);
-        assert_eq!(s.registry_usage(org).await?, 1000 + s.registry_manifest(org, APP, "v1").await?.unwrap().head.size_bytes);
+        assert_eq!(
+            s.registry_usage(org).await?,
+            1000 + s.registry_manifest(org, APP, "v1").await?.unwrap().head.size_bytes
+        );
         world.clock.advance_s(200);
         s.delete_manifest(org, APP, &reference, world.now()).await?;
         assert!(s.registry_manifest(org, APP, "v1").await?.is_none(), "its tags go with it");
@@ -225,7 +228,9 @@ fn a_sweep_beside_pushes_takes_nothing_that_is_needed() {
         let rows = world
             .store
             .db()
-            .read(|tx| Box::pin(async move { tx.query("SELECT DISTINCT digest FROM registry_references", vec![]).await }))
+            .read(|tx| {
+                Box::pin(async move { tx.query("SELECT DISTINCT digest FROM registry_references", vec![]).await })
+            })
             .await?;
         let all: Vec<Vec<u8>> = (0..5).map(|n| bytes_of(n, 300)).collect();
         for row in &rows {
