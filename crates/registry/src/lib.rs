@@ -31,8 +31,6 @@ use crate::error::{Answer, Code, Refusal};
 use crate::names::{Call, Repository};
 use crate::usage::Usage;
 
-/// A client that brings or takes nothing for so long is dropped.
-const STALL: Duration = Duration::from_secs(60);
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
@@ -67,6 +65,8 @@ pub struct Settings {
     pub https: bool,
     /// Bytes that an org may keep; 0 = any number.
     pub quota_bytes: u64,
+    /// A client that brings nothing of a body for so long is dropped.
+    pub stall: Duration,
 }
 
 /// A registry: cheap to clone.

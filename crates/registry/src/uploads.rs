@@ -15,7 +15,7 @@ use store::{RegistryUpload, Writer};
 use crate::auth::{Action, Caller};
 use crate::error::{Answer, Code, Refusal};
 use crate::names::{Repository, piece_range};
-use crate::{CONTENT_DIGEST, Registry, STALL, digest_of, header, named, query};
+use crate::{CONTENT_DIGEST, Registry, digest_of, header, named, query};
 
 /// What is handed to the blob store at a time; the next as much is read meanwhile.
 const BATCH_BYTES: usize = 256 << 10;
@@ -187,7 +187,7 @@ impl Registry {
         let mut working = None;
         let mut claimed = tokio::time::Instant::now();
         loop {
-            let batch = next_batch(pieces).await?;
+            let batch = next_batch(pieces, self.inner.settings.stall).await?;
             if let Some(work) = working.take() {
                 finished(work).await?;
             }
@@ -247,15 +247,15 @@ impl Registry {
 }
 
 /// What is there of a body, up to a batch: waits for the first piece, and takes what has come with it.
-async fn next_batch(pieces: &mut BodyDataStream) -> Result<Vec<Bytes>, Refusal> {
+async fn next_batch(pieces: &mut BodyDataStream, stall: Duration) -> Result<Vec<Bytes>, Refusal> {
     let stalled = |_| {
-        let text = format!("nothing came for {} s", STALL.as_secs());
+        let text = format!("nothing came for {} s", stall.as_secs());
         Refusal::new(Code::BlobUploadInvalid, text)
     };
     let broken = |_| Refusal::new(Code::BlobUploadInvalid, "the connection broke");
     let (mut batch, mut bytes) = (Vec::new(), 0);
     while bytes < BATCH_BYTES {
-        match tokio::time::timeout(STALL, pieces.next()).await.map_err(stalled)? {
+        match tokio::time::timeout(stall, pieces.next()).await.map_err(stalled)? {
             Some(piece) => {
                 let piece = piece.map_err(broken)?;
                 bytes += piece.len();

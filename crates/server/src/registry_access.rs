@@ -38,6 +38,7 @@ pub(crate) fn router(state: &AppState, https: bool) -> Router {
         public_url: state.config.control.public_url.clone(),
         https,
         quota_bytes: state.config.registry.quota_bytes,
+        stall: std::time::Duration::from_secs(state.config.limits.stall_s),
     };
     let clock = Arc::clone(&state.conductor.clock);
     let registry = Registry::new(state.store().clone(), ApiTokens(state.clone()), clock, settings);

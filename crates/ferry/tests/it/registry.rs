@@ -195,6 +195,32 @@ async fn one_request_at_a_time_writes_to_an_upload() {
 }
 
 #[tokio::test]
+async fn a_client_that_stalls_is_dropped() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let system = System::start(options().with("FERRY_LIMITS__STALL_S", 1)).await;
+    let hub = Hub::of(&system);
+    let location = hub.begin("app").await.unwrap();
+    let (send, receive) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);
+    let body = futures::stream::unfold(receive, |mut r| async { r.recv().await.map(|piece| (piece, r)) });
+    let sending = hub.call(Method::PATCH, &location).body(reqwest::Body::wrap_stream(body)).send();
+    send.send(Ok(vec![1; 10])).await.unwrap();
+    let answer = tokio::time::timeout(seconds(10), sending).await.expect("in time").unwrap();
+    assert!(answer.text().await.unwrap().contains("nothing came for 1 s"));
+    // One that asks for a blob and does not read it.
+    let bytes = noise(1, 30_000_000);
+    hub.push("app", &bytes).await.unwrap().error_for_status().unwrap();
+    let login = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, format!("any:{}", hub.token));
+    let path = format!("/v2/{}/app/blobs/{}", hub.org, Digest::of(&bytes));
+    let mut stream = tokio::net::TcpStream::connect(system.listeners().0[0]).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Basic {login}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    tokio::time::sleep(seconds(3)).await;
+    let mut read = Vec::new();
+    let _ = tokio::time::timeout(seconds(10), stream.read_to_end(&mut read)).await.expect("the server has closed it");
+    assert!(read.starts_with(b"HTTP/1.1 200") && read.len() < bytes.len(), "{} bytes", read.len());
+}
+
+#[tokio::test]
 async fn referrers_as_the_specification_has_them() {
     let system = System::start(options()).await;
     let hub = Hub::of(&system);
