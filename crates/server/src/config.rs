@@ -125,6 +125,8 @@ pub struct Limits {
     pub log_body_bytes: usize,
     /// How long a connection may bring no request, or half of its head. Longer than clients and load balancers keep one.
     pub idle_s: u64,
+    /// How long a client may bring nothing of a blob, or take nothing of an answer.
+    pub stall_s: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -178,6 +180,7 @@ impl Default for ServerConfig {
                 archive_bytes: c::ARCHIVE_BYTES as usize,
                 log_body_bytes: 4 << 20,
                 idle_s: 120,
+                stall_s: 60,
             },
             builds: Builds { launcher: "none".into(), runner_program: String::new(), idle_s: 900, users_from: 0 },
             registry: Registry { quota_bytes: 50 << 30, grace_s: 86_400, sweep_s: 60 },

@@ -17,6 +17,8 @@ mod hostile;
 mod linear;
 mod load_kills;
 mod net;
+mod registry;
+mod registry_clients;
 mod security;
 mod versions;
 

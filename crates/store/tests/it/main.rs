@@ -12,6 +12,7 @@ mod leases;
 mod logs;
 mod notifier;
 mod queue;
+mod registry;
 mod schema;
 mod signing;
 mod tenancy;
