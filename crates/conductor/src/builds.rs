@@ -195,7 +195,12 @@ impl Conductor {
 
     /// Where the artifacts of a component are kept.
     pub fn repository(&self, org: &OrgId, app: &AppId, component_id: &str) -> Repository {
-        Repository { registry: None, name: format!("{org}/{app}/{component_id}"), plain_http: false }
+        let name = format!("{org}/{app}/{component_id}");
+        match &self.registry {
+            None => Repository { registry: None, name, plain_http: false },
+            Some(other) if other.name.is_empty() => Repository { name, ..other.clone() },
+            Some(other) => Repository { name: format!("{}/{name}", other.name), ..other.clone() },
+        }
     }
 
     /// Builds what a config needs: what was built before of the same recipe stands, unless its source may have moved.

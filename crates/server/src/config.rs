@@ -138,6 +138,11 @@ pub struct Registry {
     pub grace_s: u64,
     /// How often the registry looks for such.
     pub sweep_s: u64,
+    /// `host[:port]/path` of another registry (ECR, ACR, GAR, any of OCI) that artifacts are kept in instead of ours; build
+    /// runners sign in there with their host's docker login.
+    pub external: String,
+    /// That one speaks HTTP without TLS.
+    pub external_plain_http: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -183,7 +188,13 @@ impl Default for ServerConfig {
                 stall_s: 60,
             },
             builds: Builds { launcher: "none".into(), runner_program: String::new(), idle_s: 900, users_from: 0 },
-            registry: Registry { quota_bytes: 50 << 30, grace_s: 86_400, sweep_s: 60 },
+            registry: Registry {
+                quota_bytes: 50 << 30,
+                grace_s: 86_400,
+                sweep_s: 60,
+                external: String::new(),
+                external_plain_http: false,
+            },
             timing: Timing::default(),
         }
     }
@@ -334,6 +345,9 @@ impl ServerConfig {
         }
         if !matches!(self.builds.launcher.as_str(), "process" | "none") {
             bail!("builds.launcher is `{}`; use `process` or `none`", self.builds.launcher);
+        }
+        if self.registry.external.contains("://") || self.registry.external.ends_with('/') {
+            bail!("registry.external is `{}`; give `host[:port]/path`", self.registry.external);
         }
         if self.registry.sweep_s == 0 || self.registry.grace_s == 0 {
             bail!("registry: sweep_s and grace_s must be positive");

@@ -145,7 +145,15 @@ impl Launcher {
         command.env_clear();
         for name in ["PATH", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
             .into_iter()
-            .chain(["http_proxy", "https_proxy", "no_proxy", "FERRY_CRASH_FILE", "FERRY_RUNNER_LOG"])
+            .chain([
+                "http_proxy",
+                "https_proxy",
+                "no_proxy",
+                "REGISTRY_AUTH_FILE",
+                "DOCKER_CONFIG",
+                "FERRY_CRASH_FILE",
+                "FERRY_RUNNER_LOG",
+            ])
         {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
