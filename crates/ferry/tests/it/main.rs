@@ -14,6 +14,7 @@ mod dev;
 mod disk_full;
 mod herd;
 mod hostile;
+mod hosting;
 mod linear;
 mod load_kills;
 mod net;
