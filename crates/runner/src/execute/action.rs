@@ -160,7 +160,7 @@ async fn run_step(
         (None, None) => return Err(StepFailure::new("bad_spec", "the step has nothing to run")),
     };
     let env = environment(|name| std::env::var(name).ok(), action, step, &work, &outputs_file);
-    let child = Child { argv, cwd, env, step: index };
+    let child = Child { argv, cwd, env, step: index, in_cell: false };
     match process::run(&child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
         Ended::Exited(status) if status.success() => read_outputs(&outputs_file),

@@ -73,6 +73,21 @@ fn inside(place: &Path, directory: &str) -> Result<PathBuf, StepFailure> {
     if found.is_dir() { Ok(found) } else { Err(bad("is not a directory")) }
 }
 
+/// A file that must lie in the source, also after following links; or what is wrong with it.
+pub(super) fn file_inside(source: &Path, file: &str) -> Result<PathBuf, &'static str> {
+    let asked = Path::new(file);
+    if asked.components().any(|c| !matches!(c, Component::Normal(_) | Component::CurDir)) {
+        return Err("must lie inside the source");
+    }
+    let source = fs::canonicalize(source).map_err(|_| "is not in the source")?;
+    let found = fs::canonicalize(source.join(asked)).map_err(|_| "is not in the source")?;
+    match (found.starts_with(&source), found.is_file()) {
+        (true, true) => Ok(found),
+        (true, false) => Err("is not a file"),
+        (false, _) => Err("leads out of the source"),
+    }
+}
+
 async fn clone(
     run: &mut Run<'_>,
     step: usize,
@@ -125,7 +140,7 @@ async fn git(run: &mut Run<'_>, step: usize, place: &Path, arguments: &[&str]) -
     let settings =
         ["-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false"];
     let argv = ["git"].iter().chain(&settings).chain(arguments).map(|word| (*word).to_owned()).collect();
-    let child = Child { argv, cwd: place.to_owned(), env, step };
+    let child = Child { argv, cwd: place.to_owned(), env, step, in_cell: false };
     match process::run(&child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
         Ended::Exited(status) => Ok(status.success()),

@@ -53,7 +53,7 @@ pub(super) async fn status(
 ) -> Result<i32, StepFailure> {
     use std::os::unix::process::ExitStatusExt as _;
     let argv = argv.iter().map(|word| (*word).to_owned()).collect();
-    let child = Child { argv, cwd: dir.to_owned(), env, step };
+    let child = Child { argv, cwd: dir.to_owned(), env, step, in_cell: false };
     match process::run(&child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
         Ended::Exited(status) => Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())),

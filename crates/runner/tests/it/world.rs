@@ -138,6 +138,8 @@ impl World {
             offline_s: 900,
             ca_file: None,
             allow_paths: Vec::new(),
+            kind: None,
+            base_registries: Vec::new(),
             boot_id: String::new(),
         };
         fs_err::write(self.state.path().join("session.key"), "the-runners-key").expect("key");
