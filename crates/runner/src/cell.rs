@@ -369,8 +369,9 @@ fn outer_ids() -> bool {
 fn memory(at: &Path, options: &str) -> io::Result<()> {
     fs::create_dir_all(at)?;
     let options = CString::new(options).map_err(io::Error::other)?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    rustix::mount::mount("tmpfs", at, "tmpfs", flags, options.as_c_str()).map_err(|e| named("a tmpfs", at, e.into()))
+    // Without flags: inside they could not be lifted, and whoever binds a part of it anew would have to name them.
+    rustix::mount::mount("tmpfs", at, "tmpfs", MountFlags::empty(), options.as_c_str())
+        .map_err(|e| named("a tmpfs", at, e.into()))
 }
 
 fn bind(one: &Bind, root: &Path) -> io::Result<()> {

@@ -7,6 +7,7 @@
 mod action;
 mod archive;
 mod build;
+mod git;
 mod health;
 mod noop;
 mod outputs;

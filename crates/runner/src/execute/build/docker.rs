@@ -20,7 +20,7 @@ use crate::cell::{self, Bind, Cell, Network, Report};
 use crate::directory::remove_tree;
 use crate::limits;
 use crate::oci::stored_credentials;
-use crate::process::{self, Child, Ended, Stop};
+use crate::process::{self, Child, Ended, Kept, Stop};
 
 /// The layers of earlier builds, beside the executions: a build runner works for one org alone.
 const STORAGE: &str = "cache/containers";
@@ -104,7 +104,7 @@ pub(super) async fn build(
         ["bud", "--isolation", "chroot", "--network", "host", "--layers", "--timestamp", "0", "--format", "oci"]
             .map(str::to_owned),
     );
-    argv.extend(["--disable-compression=false", "--identity-label=false"].map(str::to_owned));
+    argv.extend(["--disable-compression=false", "--identity-label=false", "--force-rm"].map(str::to_owned));
     argv.push(if network == Network::Outward { "--pull".into() } else { "--pull=false".into() });
     argv.extend(["--file".into(), inner.to_string_lossy().into_owned(), "--tag".into(), "oci:/out/image".into()]);
     if let Some(target) = wanted.target {
@@ -374,7 +374,7 @@ impl Place {
         run.host.dir.write_json("cell.json", &cell)?;
         let base = super::super::action::base_environment(|name| std::env::var(name).ok(), &self.dir);
         let env = base.into_iter().filter(|(name, _)| name == "PATH").collect();
-        let child = Child { argv: cell::command(&file), cwd: self.dir.clone(), env, step, in_cell: true };
+        let child = Child { argv: cell::command(&file), cwd: self.dir.clone(), env, step, kept: Kept::InCell };
         let mut stop = stop_or_full(run.stop.clone(), self.storage.clone(), disk_bytes);
         let ended = process::run(&child, &run.host, &mut stop.0).await;
         stop.1.abort();
