@@ -130,6 +130,14 @@ impl DockerRegistry {
     }
 }
 
+impl DockerRegistry {
+    /// What says that a repository has a blob.
+    pub fn link(&self, repository: &str, digest: &str) -> PathBuf {
+        let hex = digest.trim_start_matches("sha256:");
+        self.dir.join("data/docker/registry/v2/repositories").join(repository).join("_layers/sha256").join(hex)
+    }
+}
+
 impl Drop for DockerRegistry {
     fn drop(&mut self) {
         let _ = self.process.kill();

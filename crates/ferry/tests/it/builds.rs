@@ -385,3 +385,210 @@ async fn a_hostile_dockerfile_reaches_nothing() {
     assert!(served.asked().is_empty(), "{:?}", served.asked());
     assert_eq!(testkit::system::processes_of(&runner.state_dir.join("executions")).len(), 0, "nothing is left");
 }
+
+fn why(build: &Value) -> &str {
+    assert_eq!(build["status"], "error", "{build:#}");
+    build["status_description"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn secrets_stay_secret_and_mistakes_are_named() {
+    const SECRET: &str = "s3cret-of-the-build";
+    let system = System::start(options()).await;
+    let runner = build_runner(&system, |_| {}).await;
+    let app = App::new(&system, "careful").await;
+    good(&system.ferry(&["apps", "create", "careful"]).await);
+    good(&system.ferry(&["apps", "variables", "set", "careful", &format!("TOKEN={SECRET}")]).await);
+    let uses = "RUN --mount=type=secret,id=TOKEN cat /run/secrets/TOKEN; wc -c < /run/secrets/TOKEN > /length; cut -c 2- /run/secrets/TOKEN | rev > /dev/null\nRUN ls -A /run/secrets 2>/dev/null; true\n";
+    app.docker("uses", &format!("{BASE}ARG WHO\n{uses}"), "secrets = [\"TOKEN\"]\n[build_args]\nWHO = \"argument-of-the-build\"\n");
+    app.docker("unset", "FROM scratch\n", "secrets = [\"NOTHING\"]\n");
+    app.docker("fails", &format!("{BASE}RUN exit 37\n"), "");
+    app.docker("stages", &format!("{BASE}FROM base AS two\n"), "target = \"three\"\n");
+    app.docker("gone", "FROM scratch\n", "");
+    fs_err::remove_file(app.dir.join("src/gone/Dockerfile")).unwrap();
+    app.docker("odd", "FORM scratch\n", "");
+    let builds = app.sync(&system).await;
+
+    let used = &builds["uses"];
+    assert_active(&system, used).await;
+    assert_eq!(text(&pulled(&system, used).await, "length").trim(), SECRET.len().to_string());
+    let said = log(&system, used).await;
+    assert!(!said.contains(SECRET) && !said.contains("argument-of-the-build") && said.contains("***"), "{said}");
+    let needle = SECRET.as_bytes();
+    let holds = |path: &Path| fs_err::read(path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|w| w == needle));
+    // Neither in what was made, unpacked or not, nor in anything that the runner keeps.
+    for dir in [system.root().join("pulled"), runner.state_dir.join("cache"), runner.state_dir.join("executions")] {
+        let found: Vec<PathBuf> = walk(&dir).into_iter().filter(|path| holds(path)).collect();
+        assert!(found.is_empty(), "{found:?}");
+    }
+    assert!(why(&builds["unset"]).contains("`NOTHING` is no variable of the app"), "{}", builds["unset"]);
+    assert!(why(&builds["fails"]).contains("exit status 37"), "{}", builds["fails"]);
+    assert!(why(&builds["stages"]).contains("no stage `three`: it has base, two"), "{}", builds["stages"]);
+    assert!(why(&builds["gone"]).contains("`Dockerfile` is not in the source"), "{}", builds["gone"]);
+    assert!(why(&builds["odd"]).contains("no FROM"), "{}", builds["odd"]);
+}
+
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs_err::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => found.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn artifacts_go_to_a_registry_and_come_from_one() {
+    let system = System::start(options()).await;
+    let root = system.root().to_owned();
+    let open = DockerRegistry::start(&root.join("open"), false).await;
+    let locked = DockerRegistry::start(&root.join("locked"), true).await;
+    let bases = format!("http://{}", open.host);
+    let _builder = build_runner(&system, |command| {
+        command.env("FERRY_RUNNER_BASE_REGISTRIES", &bases);
+    })
+    .await;
+    let _runner = system.start_runner("a").await;
+    let app = App::new(&system, "shop").await;
+    app.docker("base", &format!("{BASE}RUN echo of-the-base > /base\n"), "");
+    let builds = app.sync(&system).await;
+    assert_active(&system, &builds["base"]).await;
+
+    // Into the install's registry: all of it, then nothing, then what was lost.
+    let to = format!("{}/bases/busy", open.host);
+    let sync = ["artifacts", "sync", "base", "--install", &system.install.name, "--to", &to, "--plain-http"];
+    let said = |output: &Output| {
+        let text = good(output) + &String::from_utf8_lossy(&output.stderr);
+        text.lines().find(|l| l.contains(" blobs, ")).unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    let first = said(&system.ferry(&sync).await);
+    assert!(first.contains("4 blobs, 0 of them were there"), "{first}");
+    let again = said(&system.ferry(&sync).await);
+    assert!(again.contains("4 blobs, 4 of them were there"), "{again}");
+    let layout = root.join("layout");
+    good(&system.ferry(&["artifacts", "pull", "base", layout.to_str().unwrap(), "--app", "shop"]).await);
+    let manifest: Value = serde_json::from_slice(&fs_err::read(layout.join("blobs/sha256").join(&digest(&builds["base"])[7..])).unwrap()).unwrap();
+    let layer = manifest["layers"][0]["digest"].as_str().unwrap();
+    fs_err::remove_file(open.blob(layer)).unwrap();
+    fs_err::remove_dir_all(open.link("bases/busy", layer)).unwrap();
+    let third = said(&system.ferry(&sync).await);
+    assert!(third.contains("4 blobs, 3 of them were there"), "{third}");
+    let there = tool("skopeo", &root, &["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &format!("docker://{to}:{}", id(&builds["base"]))]);
+    assert_eq!(there, digest(&builds["base"]));
+
+    // A build starts from there, although it does not reach it: the runner fetches what is on its list.
+    app.docker("child", &format!("ARG TAG\nFROM {to}:${{TAG}}\nRUN cp /base /child\n"), &format!("[build_args]\nTAG = \"{}\"\n", id(&builds["base"])));
+    // An image that wants a login, and one with a layer that is not what its digest says.
+    push_index(&root, &locked.host, Some("ada:correct-horse"));
+    let index = push_index(&root, &open.host, None);
+    let image = |host: &str| format!("[public]\nimage_url = \"http://{host}/multi\"\ntag = \"1\"\n");
+    app.component("private", "container_image", &image(&locked.host));
+    app.component("broken", "container_image", &image(&open.host));
+    let named = |digest: &str, pointer: &str| {
+        let found: Value = serde_json::from_slice(&fs_err::read(open.blob(digest)).unwrap()).unwrap();
+        found.pointer(pointer).and_then(Value::as_str).unwrap().to_owned()
+    };
+    let blob = open.blob(&named(&named(&index, "/manifests/1/digest"), "/layers/0/digest"));
+    let right = fs_err::read(&blob).unwrap();
+    fs_err::write(&blob, vec![b'x'; right.len()]).unwrap();
+    let builds = app.sync(&system).await;
+    assert_active(&system, &builds["child"]).await;
+    assert_eq!(text(&pulled(&system, &builds["child"]).await, "child"), "of-the-base\n");
+    assert!(why(&builds["private"]).contains("asks for a login"), "{}", builds["private"]);
+    assert!(why(&builds["broken"]).contains("sha256:"), "{}", builds["broken"]);
+
+    fs_err::write(&blob, &right).unwrap();
+    let mut login = system.ferry_command();
+    login.args(["sources", "login", &locked.host, "--username", "ada"]).stdin(std::process::Stdio::piped());
+    let mut login = login.stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut login.stdin.take().unwrap(), b"correct-horse\n").unwrap();
+    assert!(login.wait().unwrap().success());
+    let builds = app.sync(&system).await;
+    for name in ["private", "broken"] {
+        assert_active(&system, &builds[name]).await;
+        assert_eq!(digest(&builds[name]), index, "{name}");
+    }
+    assert!(!log(&system, &builds["private"]).await.contains("correct-horse"));
+}
+
+/// Waits until a build's own command runs in its cell.
+async fn until_in_cell(line: &str) -> i32 {
+    let runs = |pid: &i32| {
+        let command = fs_err::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.split(|b| *b == 0).map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ").trim() == line
+    };
+    testkit::system::until(&format!("`{line}` runs in a cell"), seconds(30), async || {
+        let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+        let pids: Vec<i32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
+        pids.into_iter().find(runs).ok_or_else(|| "it does not".to_owned())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_build_ends_true_whatever_dies() {
+    let mut system = System::start(options()).await;
+    let mut runner = build_runner(&system, |_| {}).await;
+    let app = App::new(&system, "dies").await;
+    let pid = std::process::id();
+    let slow = |n: u32| format!("{BASE}RUN sleep {n}.{pid} && echo made > /made\n");
+    let sync = async |system: &System| {
+        let output = system.ferry(&["apps", "sync", app.dir.to_str().unwrap(), "--no-wait", "--json"]).await;
+        good(&output);
+        document(&output)["builds"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let ended = async |system: &System, id: &str| {
+        testkit::system::until("the build has ended", seconds(60), async || {
+            let build = system.client.build(id).await.map_err(|e| e.to_string())?;
+            let build = serde_json::to_value(&build).map_err(|e| e.to_string())?;
+            let over = matches!(build["status"].as_str(), Some("active" | "error"));
+            if over { Ok(build) } else { Err(build["status"].to_string()) }
+        })
+        .await
+    };
+
+    // Runner and server die: the executor goes on, and what it made is there.
+    app.docker("slow", &slow(3), "");
+    let build = sync(&system).await;
+    until_in_cell(&format!("sleep 3.{pid}")).await;
+    runner.kill();
+    system.kill_server();
+    system.start_server().await;
+    let path = format!("{}:{}", python_tool("helm").parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let resume = |system: &System| system.spawn_runner("build", system.build_runner_command("build").env("PATH", &path));
+    let mut runner = resume(&system);
+    let first = ended(&system, &build).await;
+    assert_active(&system, &first).await;
+    assert_eq!(text(&pulled(&system, &first).await, "made"), "made\n");
+
+    // All three die: what ran in the cell goes with them, nobody says that it was built, and the next one is good.
+    app.docker("slow", &slow(50), "");
+    let build = sync(&system).await;
+    let inside = until_in_cell(&format!("sleep 50.{pid}")).await;
+    let executors = system.executors();
+    executors.iter().for_each(|pid| testkit::system::send(*pid, rustix::process::Signal::KILL));
+    runner.kill();
+    system.kill_server();
+    system.start_server().await;
+    runner = resume(&system);
+    testkit::system::until("the cell is gone", seconds(20), async || {
+        if testkit::system::is_running(inside) { Err(inside.to_string()) } else { Ok(()) }
+    })
+    .await;
+    // Whether it is tried again or not, it is not good without having been made.
+    let output = system.ferry(&["builds", "cancel", &build]).await;
+    let cancelled = output.status.success();
+    let second = ended(&system, &build).await;
+    assert_eq!(second["status"], "error", "{second:#} {cancelled}");
+    app.docker("slow", &slow(1), "");
+    let build = sync(&system).await;
+    let third = ended(&system, &build).await;
+    assert_active(&system, &third).await;
+    assert_eq!(text(&pulled(&system, &third).await, "made"), "made\n");
+    drop(runner);
+}
