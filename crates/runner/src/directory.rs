@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use api::runner::Assignment;
 use model::papers::EndorsedKey;
+use model::runner::RunnerKind;
 use model::{ExecutionResult, RunnerId, StepResult};
 
 const EXECUTIONS: &str = "executions";
@@ -51,6 +52,12 @@ pub struct ExecutionContext {
     /// Paths that scripts may use although they lie beside the state directory.
     #[serde(default)]
     pub allow_paths: Vec<PathBuf>,
+    /// What the runner is for; None in a directory of an older runner.
+    #[serde(default)]
+    pub kind: Option<RunnerKind>,
+    /// Registries whose images are fetched for builds, from outside of their cell.
+    #[serde(default)]
+    pub base_registries: Vec<String>,
     /// The run of the machine in which the directory was made.
     #[serde(default)]
     pub boot_id: String,

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
 use model::runner::RunnerKind;
 use runner::session::{self, Ending, Options, SessionFetcher, StateDir};
-use runner::{doctor, execute, explain, net, shim};
+use runner::{cell, doctor, execute, explain, net, shim};
 
 #[derive(Parser)]
 #[command(name = "ferry-runner", version, about = "Carries out jobs in the customer's account. Dials out only.")]
@@ -39,6 +39,17 @@ enum Command {
     Execute { dir: PathBuf },
     #[command(hide = true)]
     Shim { file: PathBuf },
+    #[command(hide = true, subcommand)]
+    Cell(CellStep),
+}
+
+/// The steps into a cell.
+#[derive(Subcommand)]
+enum CellStep {
+    Watch { file: PathBuf },
+    Furnish { file: PathBuf },
+    Enter { file: PathBuf },
+    Settle { file: PathBuf, closed: Vec<String> },
 }
 
 #[derive(Args)]
@@ -60,6 +71,9 @@ struct Session {
     /// A path that scripts may write to although it lies beside the state directory
     #[arg(long = "allow-path", env = "FERRY_RUNNER_ALLOW_PATHS", value_delimiter = ':')]
     allow_paths: Vec<PathBuf>,
+    /// A registry of base images on a network that builds don't reach (`host:port`, or `http://host:port`); may be given more than once
+    #[arg(long = "base-registry", env = "FERRY_RUNNER_BASE_REGISTRIES", value_delimiter = ',')]
+    base_registries: Vec<String>,
 }
 
 #[derive(Args)]
@@ -101,6 +115,14 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Shim { file } => return shim::run(&file),
+        Command::Cell(step) => {
+            return match step {
+                CellStep::Watch { file } => on_runtime(cell::watch(&file)),
+                CellStep::Furnish { file } => cell::furnish(&file),
+                CellStep::Enter { file } => cell::enter(&file),
+                CellStep::Settle { file, closed } => cell::settle(&file, &closed),
+            };
+        }
         Command::Execute { dir } => return on_runtime(execute::execute_with(&dir, &SessionFetcher)),
         Command::Version => {
             println!("ferry-runner {} (protocol {})", env!("CARGO_PKG_VERSION"), model::constants::PROTOCOL);
@@ -140,6 +162,7 @@ fn serve(kind: RunnerKind, session: Session) -> anyhow::Result<ExitCode> {
         state_dir: absolute(&session.place.state_dir)?,
         ca_file: session.ca_file,
         allow_paths: session.allow_paths,
+        base_registries: session.base_registries,
     };
     start(options)
 }
@@ -198,6 +221,7 @@ fn run_local(local: RunLocal) -> anyhow::Result<ExitCode> {
         state_dir,
         ca_file: None,
         allow_paths: Vec::new(),
+        base_registries: Vec::new(),
     };
     start(options)
 }

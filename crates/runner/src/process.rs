@@ -102,6 +102,17 @@ pub struct Child {
     /// The whole environment; nothing is inherited.
     pub env: BTreeMap<String, String>,
     pub step: usize,
+    pub kept: Kept,
+}
+
+/// How a child is kept from the runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    InSandbox,
+    /// It may use a directory of the runner's own.
+    InSandboxWith(PathBuf),
+    /// It makes a cell (`crate::cell`) for itself, which the sandbox would not let it.
+    InCell,
 }
 
 #[derive(Debug)]
@@ -119,7 +130,14 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
         argv: child.argv.clone(),
         env: child.env.clone(),
         cgroups: host.cgroups.clone(),
-        sandbox: host.sandbox.clone(),
+        sandbox: match &child.kept {
+            Kept::InSandbox => host.sandbox.clone(),
+            Kept::InSandboxWith(path) => host.sandbox.clone().map(|mut sandbox| {
+                sandbox.allow_paths.push(path.clone());
+                sandbox
+            }),
+            Kept::InCell => None,
+        },
     };
     host.dir.write_json("shim.json", &told)?;
     for dir in &host.cgroups.dirs {

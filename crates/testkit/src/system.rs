@@ -395,6 +395,30 @@ impl System {
         runner
     }
 
+    /// `ferry-runner build` on a state directory of that name.
+    pub fn build_runner_command(&self, name: &str) -> Command {
+        let mut command = self.runner_command(&["build", "--url", &self.runner_url, "--state-dir"]);
+        command.arg(self.state_dir(name));
+        command
+    }
+
+    /// Starts the org's build runner, and waits until it polls.
+    pub async fn start_build_runner(&self, name: &str, change: impl Fn(&mut Command)) -> Runner {
+        let id = self.org.build_runner_id.as_str();
+        let join = self.client.create_join_command(id).await.expect("a join command");
+        let mut command = self.build_runner_command(name);
+        command.env("FERRY_RUNNER_JOIN", &join.credential).env("FERRY_RUNNER_TRUST_KEY", join.trust_keys.join(","));
+        change(&mut command);
+        let runner = self.spawn_runner(name, &mut command);
+        until("the build runner is there", SOON, async || match self.client.runner(id).await {
+            Ok(found) if found.status == "active" && found.report.is_some() => Ok(()),
+            Ok(found) => Err(format!("{found:?}")),
+            Err(error) => Err(error.to_string()),
+        })
+        .await;
+        runner
+    }
+
     /// Waits until nothing goes on: the first health check is over, and the runner holds its poll.
     pub async fn until_idle(&self) {
         self.until_runner("its first health check is over", SOON, |r| r.health.is_some()).await;

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::options;
 
 /// A program of the Python packages that `scripts/python-tools.sh` installs.
-fn python_tool(name: &str) -> PathBuf {
+pub(crate) fn python_tool(name: &str) -> PathBuf {
     let ferry = crate::ferry();
     let target = ferry.parent().and_then(|p| p.parent()).unwrap();
     let tool = target.join("python-tools/bin").join(name);

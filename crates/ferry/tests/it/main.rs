@@ -5,6 +5,7 @@ mod actions;
 mod apps;
 mod authorization;
 mod bad_networks;
+mod builds;
 mod clients;
 mod clocks;
 mod control;

@@ -16,7 +16,7 @@ use model::{JobError, Outcome, StepResult, StepStatus};
 use serde_json::{Map, Value};
 
 use super::{Done, Run, now, outputs, source};
-use crate::process::{self, Child, Ended, Stop};
+use crate::process::{self, Child, Ended, Kept, Stop};
 
 /// What a script inherits from the runner's own environment; nothing else.
 const INHERITED: [&str; 25] = [
@@ -160,7 +160,7 @@ async fn run_step(
         (None, None) => return Err(StepFailure::new("bad_spec", "the step has nothing to run")),
     };
     let env = environment(|name| std::env::var(name).ok(), action, step, &work, &outputs_file);
-    let child = Child { argv, cwd, env, step: index };
+    let child = Child { argv, cwd, env, step: index, kept: Kept::InSandbox };
     match process::run(&child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
         Ended::Exited(status) if status.success() => read_outputs(&outputs_file),

@@ -7,6 +7,7 @@
 mod action;
 mod archive;
 mod build;
+mod git;
 mod health;
 mod noop;
 mod outputs;
@@ -26,6 +27,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use model::build::RegistryAccess;
 use model::papers::{Expected, Grant, TrustedKeys};
+use model::runner::RunnerKind;
 use model::spec::{JobSpec, Work};
 use model::{Digest, ExecutionResult, JobError, Outcome, StepResult, StepStatus, Timestamp};
 use serde_json::{Map, Value};
@@ -216,6 +218,9 @@ async fn verify_and_work(
         Ok(verified) => verified,
         Err(done) => return *done,
     };
+    if let Some(refused) = not_for(context.kind, &spec.work) {
+        return Done::not_attempted("wrong_runner", refused);
+    }
     crash_point!("executor.verified");
     let masks = Masks::new(&spec.secrets);
     let disk_bytes = spec.limits.disk_bytes.unwrap_or(u64::MAX).min(context.execution_disk_bytes);
@@ -247,6 +252,18 @@ async fn verify_and_work(
     };
     run.host.cgroups.remove();
     masked(&masks, done)
+}
+
+/// Why work is not for a runner of this kind: whatever is signed, a build runner touches no install, and nothing is built in a
+/// customer's account.
+fn not_for(kind: Option<RunnerKind>, work: &Work) -> Option<&'static str> {
+    match (kind?, work) {
+        (RunnerKind::Build, Work::ActionsWorkflow(_)) => Some("this is a build runner: it only builds and copies artifacts"),
+        (RunnerKind::Install, Work::Build(_)) => Some("this is the runner of an install: it builds nothing"),
+        (_, Work::Noop { .. } | Work::HealthCheck {} | Work::OciSync(_))
+        | (RunnerKind::Build, Work::Build(_))
+        | (RunnerKind::Install, Work::ActionsWorkflow(_)) => None,
+    }
 }
 
 fn masked(masks: &Masks, mut done: Done) -> Done {

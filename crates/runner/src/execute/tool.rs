@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Run;
 use super::action::StepFailure;
-use crate::process::{self, Child, Ended};
+use crate::process::{self, Child, Ended, Kept};
 
 /// Where a program is, as a shell would find it.
 pub(super) fn find(name: &str) -> Option<PathBuf> {
@@ -53,7 +53,7 @@ pub(super) async fn status(
 ) -> Result<i32, StepFailure> {
     use std::os::unix::process::ExitStatusExt as _;
     let argv = argv.iter().map(|word| (*word).to_owned()).collect();
-    let child = Child { argv, cwd: dir.to_owned(), env, step };
+    let child = Child { argv, cwd: dir.to_owned(), env, step, kept: Kept::InSandbox };
     match process::run(&child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
         Ended::Exited(status) => Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())),

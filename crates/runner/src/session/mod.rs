@@ -45,6 +45,8 @@ pub struct Options {
     pub state_dir: PathBuf,
     pub ca_file: Option<PathBuf>,
     pub allow_paths: Vec<PathBuf>,
+    /// Registries whose images are fetched for builds, from outside of their cell.
+    pub base_registries: Vec<String>,
 }
 
 /// How often disk and switch are looked at.
@@ -456,6 +458,8 @@ impl Driver {
             offline_s: self.session.timing.offline_s,
             ca_file: self.options.ca_file.clone(),
             allow_paths: self.options.allow_paths.clone(),
+            kind: Some(self.options.kind),
+            base_registries: self.options.base_registries.clone(),
             boot_id: process::boot_id(),
         }
     }

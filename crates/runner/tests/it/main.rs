@@ -2,4 +2,5 @@
 
 mod executor;
 mod hostile;
+mod sources;
 mod world;

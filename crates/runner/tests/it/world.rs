@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use api::runner::Assignment;
 use model::log::{Body, Chunk, Pipe};
 use model::papers::{EndorsedKey, Grant, Order, Signatory};
+use model::runner::RunnerKind;
 use model::spec::{ActionSpec, JobSpec, Limits, StepSpec, Work};
 use model::{Digest, ExecutionId, ExecutionResult, JobId, LogStreamId, OrgId, RunnerId, Timestamp};
 use runner::directory::{ExecutionContext, ExecutionDir};
@@ -18,6 +19,7 @@ pub(crate) struct World {
     pub(crate) state: tempfile::TempDir,
     pub(crate) spec: JobSpec,
     pub(crate) offline_s: u64,
+    pub(crate) kind: Option<RunnerKind>,
     signatory: Signatory,
 }
 
@@ -70,7 +72,7 @@ impl World {
             work,
         };
         let state = tempfile::tempdir().expect("state directory");
-        Self { state, spec, offline_s: 900, signatory: Signatory::from_seed(&[5; 32]) }
+        Self { state, spec, offline_s: 900, kind: None, signatory: Signatory::from_seed(&[5; 32]) }
     }
 
     pub(crate) fn action(&mut self) -> &mut ActionSpec {
@@ -138,6 +140,8 @@ impl World {
             offline_s: 900,
             ca_file: None,
             allow_paths: Vec::new(),
+            kind: self.kind,
+            base_registries: Vec::new(),
             boot_id: String::new(),
         };
         fs_err::write(self.state.path().join("session.key"), "the-runners-key").expect("key");

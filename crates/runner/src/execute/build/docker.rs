@@ -1,27 +1,447 @@
-//! Images from Dockerfiles.
+//! Images from Dockerfiles: made by buildah, in a cell (`crate::cell`).
+//!
+//! The whole of buildah lives in the cell, not only the commands of the Dockerfile: it fetches what the Dockerfile names, and
+//! its author chooses that. It needs no credentials: what it makes is an OCI layout, which the executor pushes.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt as _, lchown};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::super::Run;
+use base64::Engine as _;
+use model::Digest;
+use model::JobError;
+use tokio::sync::watch;
+
 use super::super::action::StepFailure;
-use super::Built;
+use super::super::{Run, source, tool};
+use super::{Built, Cache, dockerfile};
+use crate::cell::{self, Bind, Cell, Network, Report};
+use crate::directory::remove_tree;
+use crate::limits;
+use crate::oci::stored_credentials;
+use crate::process::{self, Child, Ended, Kept, Stop};
+
+/// The layers of earlier builds, beside the executions: a build runner works for one org alone.
+const STORAGE: &str = "cache/containers";
+/// More than that is thrown away when nobody builds.
+const STORAGE_BYTES_MAX: u64 = 30 << 30;
+const DOCKERFILE_BYTES_MAX: u64 = 1 << 20;
+const INDEX_BYTES_MAX: u64 = 1 << 20;
+/// Files of an image that was built.
+const BLOBS_MAX: usize = 10_000;
+/// How often the disk is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+const POLICY: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
+const REGISTRIES: &str = "unqualified-search-registries = [\"docker.io\"]\nshort-name-mode = \"disabled\"\n";
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const PROXIES: [&str; 8] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+];
 
 pub(super) struct Wanted<'a> {
     pub(super) dockerfile: &'a str,
     pub(super) target: Option<&'a str>,
     pub(super) args: &'a BTreeMap<String, String>,
     pub(super) secrets: &'a BTreeMap<String, String>,
+    /// How much disk the build may take.
+    pub(super) disk_bytes: u64,
 }
 
 pub(super) async fn build(
-    _run: &mut Run<'_>,
-    _step: usize,
-    _source: &Path,
-    _place: &Path,
+    run: &mut Run<'_>,
+    step: usize,
+    source: &Path,
+    place: &Path,
     wanted: &Wanted<'_>,
 ) -> Result<Built, StepFailure> {
-    let Wanted { dockerfile, target, args, secrets } = wanted;
-    let text = format!("{dockerfile} {target:?} {} {}", args.len(), secrets.len());
-    Err(StepFailure::new("build_failed", format!("images can't be built yet: {text}")))
+    need_tools()?;
+    let file = source::file_inside(source, wanted.dockerfile)
+        .map_err(|why| bad(format!("the Dockerfile `{}` {why}", wanted.dockerfile)))?;
+    let text = read_bounded(&file, DOCKERFILE_BYTES_MAX)?;
+    let parsed = dockerfile::read(&text, wanted.args);
+    if let Some(target) = wanted.target.filter(|target| !parsed.has_stage(target)) {
+        let names: Vec<&str> = parsed.stages.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let has = if names.is_empty() { "names no stage".into() } else { format!("has {}", names.join(", ")) };
+        return Err(bad(format!("`{}` has no stage `{target}`: it {has}", wanted.dockerfile)));
+    }
+    let odd = |name: &String| name.is_empty() || name.starts_with(['-', '.']) || name.contains(['=', ',', '/', '\0']);
+    if let Some(name) = wanted.args.keys().chain(wanted.secrets.keys()).find(|name| odd(name)) {
+        return Err(bad(format!("`{name}` is no name of a build argument or secret")));
+    }
+
+    let work = Place::make(run, place)?;
+    let _lock = work.lock_storage(run, step).await?;
+    for image in &parsed.images {
+        if let Some(entry) = run.context.base_registries.iter().find(|entry| serves(entry, image)).cloned() {
+            work.pull(run, step, image, &entry).await?;
+        }
+    }
+
+    let network = network_of_builds();
+    run.say(Some(step), match network {
+        Network::Outward => "the build has a network that leads outward, not to this host",
+        Network::None | Network::Host => {
+            "the build has no network: it needs slirp4netns and iproute2 on the build runner's host"
+        }
+    });
+    give(source, work.owner)?;
+    let context = std::fs::canonicalize(source)?;
+    let inner = Path::new("/context").join(file.strip_prefix(&context).unwrap_or(&file));
+    let mut binds = vec![
+        Bind { from: context, to: "/context".into(), writable: false },
+        Bind { from: work.out.clone(), to: "/out".into(), writable: true },
+    ];
+    let mut argv = work.buildah();
+    argv.extend(
+        ["bud", "--isolation", "chroot", "--network", "host", "--layers", "--timestamp", "0", "--format", "oci"]
+            .map(str::to_owned),
+    );
+    argv.extend(["--disable-compression=false", "--identity-label=false", "--force-rm"].map(str::to_owned));
+    argv.push(if network == Network::Outward { "--pull".into() } else { "--pull=false".into() });
+    argv.extend(["--file".into(), inner.to_string_lossy().into_owned(), "--tag".into(), "oci:/out/image".into()]);
+    if let Some(target) = wanted.target {
+        argv.push(format!("--target={target}"));
+    }
+    argv.extend(wanted.args.iter().map(|(name, value)| format!("--build-arg={name}={value}")));
+    let secrets = work.dir.join("secrets");
+    fs_err::create_dir_all(&secrets)?;
+    for (name, value) in wanted.secrets {
+        let from = secrets.join(name);
+        work.private(&from, value)?;
+        let to = Path::new("/secrets").join(name);
+        argv.push(format!("--secret=id={name},src={}", to.display()));
+        binds.push(Bind { from, to, writable: false });
+    }
+    argv.push("/context".into());
+    let ended = work.run(run, step, &argv, binds, network, wanted.disk_bytes).await;
+    // Whatever came of it.
+    let _ = fs_err::remove_dir_all(&secrets);
+    let (code, report) = ended?;
+    if code != 0 {
+        return Err(failed(run, code, &report, network));
+    }
+    let image = work.out.join("image");
+    let root = check_layout(&image)?;
+    let cache = Cache { hits: report.cache_hits, steps: report.steps };
+    run.say(Some(step), &format!("{} of {} steps were in the cache", cache.hits, cache.steps));
+    Ok(Built::Layout { dir: image, root, cache })
+}
+
+fn bad(message: impl Into<String>) -> StepFailure {
+    StepFailure::new("build_failed", message)
+}
+
+fn need_tools() -> Result<(), StepFailure> {
+    tool::need("buildah", "an image build")?;
+    tool::need("unshare", "an image build, which runs in namespaces of its own,")?;
+    if !cell::is_root() {
+        tool::need("newuidmap", "an image build of a runner that is not root")?;
+    }
+    Ok(())
+}
+
+/// Outward where the host has what makes it.
+fn network_of_builds() -> Network {
+    let has = |name: &str| tool::find(name).is_some() || Path::new("/usr/sbin").join(name).exists();
+    if has("slirp4netns") && has("ip") { Network::Outward } else { Network::None }
+}
+
+fn failed(run: &Run<'_>, code: i32, report: &Report, network: Network) -> StepFailure {
+    let mut message = report.error.clone().unwrap_or_else(|| format!("buildah ended with exit code {code}"));
+    if network == Network::None && ["dial tcp", "lookup ", "unreachable"].iter().any(|word| message.contains(word)) {
+        message.push_str("; builds have no network on this host: it needs slirp4netns and iproute2");
+    }
+    if run.host.cgroups.memory_limit_hit() {
+        message.push_str("; it went over its memory limit");
+    }
+    StepFailure::Failed { error: JobError::new("build_failed", message), exit_code: Some(code) }
+}
+
+/// Whether an image is of a registry on the list (`host:port`, `http://host:port`).
+fn serves(entry: &str, image: &str) -> bool {
+    let host = entry.trim_start_matches("http://").trim_start_matches("https://").trim_end_matches('/');
+    !host.is_empty() && image.split_once('/').is_some_and(|(registry, _)| registry == host)
+}
+
+fn read_bounded(path: &Path, bytes_max: u64) -> Result<String, StepFailure> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    fs_err::File::open(path)?.take(bytes_max + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > bytes_max {
+        return Err(bad(format!("{} has more than {bytes_max} bytes", path.display())));
+    }
+    Ok(text)
+}
+
+/// Makes a tree the cell's own.
+fn give(path: &Path, owner: Option<u32>) -> std::io::Result<()> {
+    let Some(owner) = owner else { return Ok(()) };
+    let mut paths = vec![path.to_owned()];
+    while let Some(path) = paths.pop() {
+        lchown(&path, Some(owner), Some(owner))?;
+        if fs_err::symlink_metadata(&path)?.is_dir() {
+            for entry in fs_err::read_dir(&path)? {
+                paths.push(entry?.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The layout that a build has left: plain files and nothing else, since we read them with more rights than it had.
+fn check_layout(dir: &Path) -> Result<Digest, StepFailure> {
+    let odd = || bad("buildah left something else than an image");
+    let (mut folders, mut files) = (vec![dir.to_owned()], 0);
+    while let Some(folder) = folders.pop() {
+        if !fs_err::symlink_metadata(&folder).map_err(|_| odd())?.is_dir() {
+            return Err(odd());
+        }
+        for entry in fs_err::read_dir(&folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            files += 1;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if !kind.is_file() || files > BLOBS_MAX {
+                return Err(odd());
+            }
+        }
+    }
+    let index = read_bounded(&dir.join("index.json"), INDEX_BYTES_MAX)?;
+    let index: serde_json::Value = serde_json::from_str(&index).map_err(|_| odd())?;
+    let digest = index.pointer("/manifests/0/digest").and_then(|digest| digest.as_str()).ok_or_else(odd)?;
+    Digest::parse(digest).map_err(|_| odd())
+}
+
+/// Where a build happens.
+struct Place {
+    dir: PathBuf,
+    out: PathBuf,
+    storage: PathBuf,
+    /// Who the cell's root is outside; None: the runner itself.
+    owner: Option<u32>,
+}
+
+impl Place {
+    fn make(run: &Run<'_>, place: &Path) -> Result<Self, StepFailure> {
+        let owner = cell::is_root().then_some(cell::FIRST_USER);
+        let dir = place.join("cell");
+        let place = Self { out: dir.join("out"), storage: run.context.state_dir.join(STORAGE), dir, owner };
+        for folder in ["root", "tmp", "var-tmp", "out"] {
+            fs_err::create_dir_all(place.dir.join(folder))?;
+            give(&place.dir.join(folder), owner)?;
+        }
+        place.make_storage()?;
+        Ok(place)
+    }
+
+    fn make_storage(&self) -> std::io::Result<()> {
+        fs_err::create_dir_all(&self.storage)?;
+        fs_err::set_permissions(&self.storage, std::fs::Permissions::from_mode(0o700))?;
+        match self.owner {
+            Some(owner) => lchown(&self.storage, Some(owner), Some(owner)),
+            None => Ok(()),
+        }
+    }
+
+    fn private(&self, file: &Path, text: &str) -> Result<(), StepFailure> {
+        use std::io::Write as _;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o400).open(file)?.write_all(text.as_bytes())?;
+        give(file, self.owner)?;
+        Ok(())
+    }
+
+    /// Builds go on beside each other; who finds the storage unused clears it up first.
+    async fn lock_storage(&self, run: &mut Run<'_>, step: usize) -> Result<std::fs::File, StepFailure> {
+        let path = self.storage.with_extension("lock");
+        let lock = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        if lock.try_lock().is_ok() {
+            let storage = self.storage.clone();
+            let bytes = tokio::task::spawn_blocking(move || limits::disk_bytes(&storage, STORAGE_BYTES_MAX)).await;
+            if bytes.map_err(std::io::Error::other)? > STORAGE_BYTES_MAX {
+                run.say(Some(step), "the layers of earlier builds take too much room: they are thrown away");
+                remove_tree(&self.storage)?;
+                self.make_storage()?;
+            }
+            // What a build left that was killed.
+            let left = fs_err::read_to_string(self.storage.join("overlay-containers/containers.json"));
+            if left.is_ok_and(|text| text.contains("\"id\"")) {
+                let mut argv = self.buildah();
+                argv.extend(["rm", "--all"].map(str::to_owned));
+                self.run(run, step, &argv, Vec::new(), Network::None, u64::MAX).await?;
+            }
+            lock.unlock()?;
+        }
+        loop {
+            if lock.try_lock_shared().is_ok() {
+                return Ok(lock);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
+            }
+        }
+    }
+
+    fn buildah(&self) -> Vec<String> {
+        ["buildah", "--root", "/storage", "--runroot", "/run/containers", "--storage-driver", "overlay"]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
+    /// Fetches an image for the build, from a registry that it does not reach itself.
+    async fn pull(&self, run: &mut Run<'_>, step: usize, image: &str, entry: &str) -> Result<(), StepFailure> {
+        run.say(Some(step), &format!("fetching {image}"));
+        let mut argv = self.buildah();
+        argv.extend(["pull", "--policy", "always", "--quiet"].map(str::to_owned));
+        if entry.starts_with("http://") {
+            argv.push("--tls-verify=false".into());
+        }
+        let mut binds = Vec::new();
+        let host = image.split('/').next().unwrap_or_default();
+        let auth = self.dir.join("auth.json");
+        if let Some(login) = stored_credentials(host) {
+            let pair = format!("{}:{}", login.username, login.password);
+            let pair = base64::engine::general_purpose::STANDARD.encode(pair);
+            self.private(&auth, &serde_json::json!({ "auths": { host: { "auth": pair } } }).to_string())?;
+            binds.push(Bind { from: auth.clone(), to: "/auth.json".into(), writable: false });
+            argv.push("--authfile=/auth.json".into());
+        }
+        argv.push(format!("docker://{image}"));
+        let ended = self.run(run, step, &argv, binds, Network::Host, u64::MAX).await;
+        let _ = fs_err::remove_file(&auth);
+        match ended? {
+            (0, _) => Ok(()),
+            (code, report) => Err(failed(run, code, &report, Network::Host)),
+        }
+    }
+
+    async fn run(
+        &self,
+        run: &mut Run<'_>,
+        step: usize,
+        argv: &[String],
+        mut binds: Vec<Bind>,
+        network: Network,
+        disk_bytes: u64,
+    ) -> Result<(i32, Report), StepFailure> {
+        use std::os::unix::process::ExitStatusExt as _;
+        binds.extend([
+            Bind { from: self.storage.clone(), to: "/storage".into(), writable: true },
+            Bind { from: self.dir.join("tmp"), to: "/tmp".into(), writable: true },
+            Bind { from: self.dir.join("var-tmp"), to: "/var/tmp".into(), writable: true },
+        ]);
+        let mut files: BTreeMap<PathBuf, String> = [
+            ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"),
+            ("/etc/group", "root:x:0:\n"),
+            ("/etc/hosts", "127.0.0.1 localhost\n"),
+            ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
+            ("/etc/containers/policy.json", POLICY),
+            ("/etc/containers/registries.conf", REGISTRIES),
+        ]
+        .map(|(path, text)| (path.into(), text.to_owned()))
+        .into();
+        files.extend(cell::resolver(network).map(|text| ("/etc/resolv.conf".into(), text)));
+        let mut env: BTreeMap<String, String> =
+            [("PATH", PATH), ("HOME", "/tmp"), ("TMPDIR", "/var/tmp")].map(|(k, v)| (k.into(), v.into())).into();
+        if network != Network::None {
+            env.extend(PROXIES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))));
+        }
+        // Beside `work`, which the build's own files lie in.
+        let file = run.host.dir.path().join("cell.json");
+        let report = run.host.dir.path().join("cell-report.json");
+        let _ = fs_err::remove_file(&report);
+        let cell = Cell {
+            root: self.dir.join("root"),
+            binds,
+            files,
+            network,
+            report: report.clone(),
+            argv: argv.to_vec(),
+            env,
+            cwd: "/".into(),
+        };
+        run.host.dir.write_json("cell.json", &cell)?;
+        let base = super::super::action::base_environment(|name| std::env::var(name).ok(), &self.dir);
+        let env = base.into_iter().filter(|(name, _)| name == "PATH").collect();
+        let child = Child { argv: cell::command(&file), cwd: self.dir.clone(), env, step, kept: Kept::InCell };
+        let mut stop = stop_or_full(run.stop.clone(), self.storage.clone(), disk_bytes);
+        let ended = process::run(&child, &run.host, &mut stop.0).await;
+        stop.1.abort();
+        let _ = fs_err::remove_file(&file);
+        match ended? {
+            Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
+            Ended::Exited(status) => {
+                let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+                let report = fs_err::read(&report).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                Ok((code, report.unwrap_or_default()))
+            }
+        }
+    }
+}
+
+/// The reasons to stop, and one more: the storage lies beside the execution's directory, whose size is watched.
+fn stop_or_full(
+    mut stop: watch::Receiver<Option<Stop>>,
+    storage: PathBuf,
+    disk_bytes: u64,
+) -> (watch::Receiver<Option<Stop>>, tokio::task::JoinHandle<()>) {
+    let (sender, receiver) = watch::channel(stop.borrow().clone());
+    let task = tokio::spawn(async move {
+        let free = || limits::disk_free_bytes(&storage).ok();
+        let before = free();
+        let mut reason = None;
+        while reason.is_none() {
+            let _ = tokio::time::timeout(LOOK, stop.changed()).await;
+            let taken = before.and_then(|before| Some(before.saturating_sub(free()?)));
+            let full = taken.is_some_and(|taken| taken > disk_bytes).then_some(Stop::DiskQuota(disk_bytes));
+            reason = stop.borrow().clone().or(full);
+        }
+        sender.send_replace(reason);
+        // Keeps the channel open: a closed one would look like a change.
+        std::future::pending::<()>().await;
+    });
+    (receiver, task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_images_of_listed_registries_are_fetched() {
+        let table = [
+            ("10.0.0.1:5000", "10.0.0.1:5000/base", true),
+            ("http://10.0.0.1:5000/", "10.0.0.1:5000/a/b:1", true),
+            ("10.0.0.1:5000", "10.0.0.1:50001/base", false),
+            ("10.0.0.1", "10.0.0.1.example/base", false),
+            ("", "base", false),
+            ("base", "base", false),
+        ];
+        for (entry, image, yes) in table {
+            assert_eq!(serves(entry, image), yes, "{entry} {image}");
+        }
+    }
+
+    #[test]
+    fn a_layout_with_links_is_refused() {
+        let dir = tempfile::tempdir().expect("dir");
+        let digest = format!("sha256:{}", "a".repeat(64));
+        let index = serde_json::json!({ "manifests": [{ "digest": digest }] }).to_string();
+        fs_err::write(dir.path().join("index.json"), index).expect("file");
+        assert_eq!(check_layout(dir.path()).ok().map(|d| d.to_string()), Some(digest));
+        fs_err::create_dir(dir.path().join("blobs")).expect("dir");
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("blobs/x")).expect("link");
+        assert!(check_layout(dir.path()).is_err());
+    }
 }

@@ -3,6 +3,7 @@
 //! Where the source has not moved since the last good build of the same recipe, there is nothing to do, and that is said.
 
 mod docker;
+mod dockerfile;
 mod helm;
 mod image;
 mod kustomize;
@@ -89,7 +90,7 @@ async fn make(
         return Ok(BuildOutputs { same_as: Some(known.build_id.clone()), source: from, ..BuildOutputs::default() });
     }
     stages.begin(run, BUILD);
-    let built = build(run, spec, found, &work.join("build")).await?;
+    let built = build(run, spec, found, &work.join("build"), disk_bytes).await?;
     stages.begin(run, PUSH);
     let (image, cache) = push::put(run, PUSH, spec, built).await?;
     run.say(Some(PUSH), &format!("pushed {}, {} bytes", image.reference, image.size));
@@ -136,7 +137,13 @@ async fn fetch(run: &mut Run<'_>, spec: &BuildSpec, disk_bytes: u64) -> Result<(
     }
 }
 
-async fn build(run: &mut Run<'_>, spec: &BuildSpec, found: Found, place: &Path) -> Result<Built, StepFailure> {
+async fn build(
+    run: &mut Run<'_>,
+    spec: &BuildSpec,
+    found: Found,
+    place: &Path,
+    disk_bytes: u64,
+) -> Result<Built, StepFailure> {
     match (&spec.recipe, found) {
         (Recipe::TerraformModule { vendor_providers, .. }, Found::Files(dir)) => {
             if *vendor_providers {
@@ -153,7 +160,7 @@ async fn build(run: &mut Run<'_>, spec: &BuildSpec, found: Found, place: &Path) 
             pack::manifest(run, BUILD, &text, place).await
         }
         (Recipe::DockerImage { dockerfile, target, args, secrets, .. }, Found::Files(dir)) => {
-            let wanted = docker::Wanted { dockerfile, target: target.as_deref(), args, secrets };
+            let wanted = docker::Wanted { dockerfile, target: target.as_deref(), args, secrets, disk_bytes };
             docker::build(run, BUILD, &dir, place, &wanted).await
         }
         (Recipe::ContainerImage { .. }, Found::Image(from, root)) => Ok(Built::Image(from, root)),
