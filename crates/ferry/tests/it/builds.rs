@@ -116,7 +116,8 @@ impl App {
 }
 
 /// The head of every Dockerfile here: busybox with its links.
-const BASE: &str = "FROM scratch AS base\nCOPY busybox /bin/busybox\nRUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\n";
+const BASE: &str =
+    "FROM scratch AS base\nCOPY busybox /bin/busybox\nRUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\n";
 
 fn id(build: &Value) -> &str {
     build["id"].as_str().unwrap_or_else(|| panic!("{build}"))
@@ -161,11 +162,12 @@ fn text(dir: &Path, path: &str) -> String {
 async fn build_runner(system: &System, change: impl Fn(&mut Command)) -> Runner {
     let helm = python_tool("helm");
     let path = format!("{}:{}", helm.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    system.start_build_runner("build", |command| {
-        command.env("PATH", &path);
-        change(command);
-    })
-    .await
+    system
+        .start_build_runner("build", |command| {
+            command.env("PATH", &path);
+            change(command);
+        })
+        .await
 }
 
 const CHART: &str = "apiVersion: v2\nname: NAME\nversion: 1.2.3\n";
@@ -200,25 +202,49 @@ async fn every_kind_is_built_and_reads_back() {
     let first = commit(&repo, "first\n\nand why");
 
     let app = App::new(&system, "kinds").await;
-    app.component("module", "terraform_module", "terraform_version = \"1.13.5\"\n[local]\ndirectory = \"src/module\"\n");
+    app.component(
+        "module",
+        "terraform_module",
+        "terraform_version = \"1.13.5\"\n[local]\ndirectory = \"src/module\"\n",
+    );
     app.file("src/module/main.tf", "output \"x\" { value = \"y\" }\n");
     app.file("src/module/sub/file", "sub\n");
-    app.component("from_git", "terraform_module", &format!("terraform_version = \"1.13.5\"\n{}", of_git(&repo, "module", "main")));
+    app.component(
+        "from_git",
+        "terraform_module",
+        &format!("terraform_version = \"1.13.5\"\n{}", of_git(&repo, "module", "main")),
+    );
     app.component("chart", "helm_chart", "chart_name = \"chart\"\n[local]\ndirectory = \"src/charts/main\"\n");
     // The dependency lies beside the chart.
-    chart(&app.dir.join("src/charts/main"), "main", "dependencies: [{name: dep, version: 1.2.3, repository: \"file://dep\"}]\n");
+    chart(
+        &app.dir.join("src/charts/main"),
+        "main",
+        "dependencies: [{name: dep, version: 1.2.3, repository: \"file://dep\"}]\n",
+    );
     chart(&app.dir.join("src/charts/main/dep"), "dep", "");
-    let of_repo = |url: &str| format!("chart_name = \"remote\"\n[helm_repo]\nrepo_url = \"{url}\"\nchart = \"remote\"\nversion = \"1.2.3\"\n");
+    let of_repo = |url: &str| {
+        format!("chart_name = \"remote\"\n[helm_repo]\nrepo_url = \"{url}\"\nchart = \"remote\"\nversion = \"1.2.3\"\n")
+    };
     app.component("chart_http", "helm_chart", &of_repo(&served.url()));
     app.component("chart_oci", "helm_chart", &of_repo(&format!("oci://{}/charts", registry.host)));
     app.component("objects", "kubernetes_manifest", "namespace = \"x\"\nmanifest = '''\nkind: ConfigMap\n'''\n");
-    app.component("kustomized", "kubernetes_manifest", "namespace = \"x\"\n[kustomize]\npath = \"over\"\n[local]\ndirectory = \"src/kustomized\"\n");
+    app.component(
+        "kustomized",
+        "kubernetes_manifest",
+        "namespace = \"x\"\n[kustomize]\npath = \"over\"\n[local]\ndirectory = \"src/kustomized\"\n",
+    );
     app.file("src/kustomized/over/kustomization.yaml", "resources: [map.yaml]\nnamePrefix: pre-\n");
     app.file("src/kustomized/over/map.yaml", "kind: ConfigMap\napiVersion: v1\nmetadata: {name: map}\n");
     app.docker("scratch", "FROM scratch\nCOPY Dockerfile /Dockerfile\n", "");
-    let stages = format!("{BASE}FROM base\nARG WHO=nobody\nRUN echo \"hello $WHO\" > /hello && id -u > /id\nFROM base AS other\n");
+    let stages = format!(
+        "{BASE}FROM base\nARG WHO=nobody\nRUN echo \"hello $WHO\" > /hello && id -u > /id\nFROM base AS other\n"
+    );
     app.docker("runs", &stages, "target = \"1\"\n[build_args]\nWHO = \"world\"\n");
-    app.component("copy", "container_image", &format!("[public]\nimage_url = \"http://{}/multi\"\ntag = \"1\"\n", registry.host));
+    app.component(
+        "copy",
+        "container_image",
+        &format!("[public]\nimage_url = \"http://{}/multi\"\ntag = \"1\"\n", registry.host),
+    );
     app.component("later", "pulumi", "runtime = \"go\"\n[local]\ndirectory = \"src/module\"\n");
 
     let builds = app.sync(&system).await;
@@ -232,7 +258,10 @@ async fn every_kind_is_built_and_reads_back() {
         }
     }
     let out = pulled(&system, &builds["module"]).await;
-    assert_eq!((text(&out, "main.tf").as_str(), text(&out, "sub/file").as_str()), ("output \"x\" { value = \"y\" }\n", "sub\n"));
+    assert_eq!(
+        (text(&out, "main.tf").as_str(), text(&out, "sub/file").as_str()),
+        ("output \"x\" { value = \"y\" }\n", "sub\n")
+    );
     let out = pulled(&system, &builds["from_git"]).await;
     assert_eq!(text(&out, "main.tf"), "output \"v\" { value = 1 }\n");
     let made_of = &builds["from_git"]["vcs_connection_commit"];
@@ -287,7 +316,11 @@ fn push_index(root: &Path, host: &str, login: Option<&str>) -> String {
     let mut manifests = Vec::new();
     for architecture in ["amd64", "arm64"] {
         let layer = store(format!("not a layer, but who looks: {architecture}").as_bytes());
-        let config = store(json!({ "architecture": architecture, "os": "linux", "rootfs": {"type": "layers", "diff_ids": []} }).to_string().as_bytes());
+        let config = store(
+            json!({ "architecture": architecture, "os": "linux", "rootfs": {"type": "layers", "diff_ids": []} })
+                .to_string()
+                .as_bytes(),
+        );
         let manifest = json!({
             "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "config": { "mediaType": "application/vnd.oci.image.config.v1+json", "digest": config.0, "size": config.1 },
@@ -299,7 +332,8 @@ fn push_index(root: &Path, host: &str, login: Option<&str>) -> String {
             "platform": { "architecture": architecture, "os": "linux" },
         }));
     }
-    let index = json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": manifests });
+    let index =
+        json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": manifests });
     let (digest, size) = store(index.to_string().as_bytes());
     fs_err::write(dir.join("oci-layout"), "{\"imageLayoutVersion\":\"1.0.0\"}").unwrap();
     let top = json!({ "schemaVersion": 2, "manifests": [{ "mediaType": "application/vnd.oci.image.index.v1+json", "digest": digest, "size": size }] });
@@ -380,7 +414,9 @@ async fn a_hostile_dockerfile_reaches_nothing() {
     }
     if builds["links"]["status"] == "active" {
         let out = pulled(&system, &builds["links"]).await;
-        assert!(fs_err::read(out.join("out")).is_err() || fs_err::symlink_metadata(out.join("out")).unwrap().is_symlink());
+        assert!(
+            fs_err::read(out.join("out")).is_err() || fs_err::symlink_metadata(out.join("out")).unwrap().is_symlink()
+        );
     }
     assert!(served.asked().is_empty(), "{:?}", served.asked());
     assert_eq!(testkit::system::processes_of(&runner.state_dir.join("executions")).len(), 0, "nothing is left");
@@ -400,7 +436,11 @@ async fn secrets_stay_secret_and_mistakes_are_named() {
     good(&system.ferry(&["apps", "create", "careful"]).await);
     good(&system.ferry(&["apps", "variables", "set", "careful", &format!("TOKEN={SECRET}")]).await);
     let uses = "RUN --mount=type=secret,id=TOKEN cat /run/secrets/TOKEN; wc -c < /run/secrets/TOKEN > /length; cut -c 2- /run/secrets/TOKEN | rev > /dev/null\nRUN ls -A /run/secrets 2>/dev/null; true\n";
-    app.docker("uses", &format!("{BASE}ARG WHO\n{uses}"), "secrets = [\"TOKEN\"]\n[build_args]\nWHO = \"argument-of-the-build\"\n");
+    app.docker(
+        "uses",
+        &format!("{BASE}ARG WHO\n{uses}"),
+        "secrets = [\"TOKEN\"]\n[build_args]\nWHO = \"argument-of-the-build\"\n",
+    );
     app.docker("unset", "FROM scratch\n", "secrets = [\"NOTHING\"]\n");
     app.docker("fails", &format!("{BASE}RUN exit 37\n"), "");
     app.docker("stages", &format!("{BASE}FROM base AS two\n"), "target = \"three\"\n");
@@ -472,17 +512,33 @@ async fn artifacts_go_to_a_registry_and_come_from_one() {
     assert!(again.contains("4 blobs, 4 of them were there"), "{again}");
     let layout = root.join("layout");
     good(&system.ferry(&["artifacts", "pull", "base", layout.to_str().unwrap(), "--app", "shop"]).await);
-    let manifest: Value = serde_json::from_slice(&fs_err::read(layout.join("blobs/sha256").join(&digest(&builds["base"])[7..])).unwrap()).unwrap();
+    let manifest: Value =
+        serde_json::from_slice(&fs_err::read(layout.join("blobs/sha256").join(&digest(&builds["base"])[7..])).unwrap())
+            .unwrap();
     let layer = manifest["layers"][0]["digest"].as_str().unwrap();
     fs_err::remove_file(open.blob(layer)).unwrap();
     fs_err::remove_dir_all(open.link("bases/busy", layer)).unwrap();
     let third = said(&system.ferry(&sync).await);
     assert!(third.contains("4 blobs, 3 of them were there"), "{third}");
-    let there = tool("skopeo", &root, &["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &format!("docker://{to}:{}", id(&builds["base"]))]);
+    let there = tool(
+        "skopeo",
+        &root,
+        &[
+            "inspect",
+            "--tls-verify=false",
+            "--format",
+            "{{.Digest}}",
+            &format!("docker://{to}:{}", id(&builds["base"])),
+        ],
+    );
     assert_eq!(there, digest(&builds["base"]));
 
     // A build starts from there, although it does not reach it: the runner fetches what is on its list.
-    app.docker("child", &format!("ARG TAG\nFROM {to}:${{TAG}}\nRUN cp /base /child\n"), &format!("[build_args]\nTAG = \"{}\"\n", id(&builds["base"])));
+    app.docker(
+        "child",
+        &format!("ARG TAG\nFROM {to}:${{TAG}}\nRUN cp /base /child\n"),
+        &format!("[build_args]\nTAG = \"{}\"\n", id(&builds["base"])),
+    );
     // An image that wants a login, and one with a layer that is not what its digest says.
     push_index(&root, &locked.host, Some("ada:correct-horse"));
     let index = push_index(&root, &open.host, None);
@@ -560,7 +616,8 @@ async fn a_build_ends_true_whatever_dies() {
     system.kill_server();
     system.start_server().await;
     let path = format!("{}:{}", python_tool("helm").parent().unwrap().display(), std::env::var("PATH").unwrap());
-    let resume = |system: &System| system.spawn_runner("build", system.build_runner_command("build").env("PATH", &path));
+    let resume =
+        |system: &System| system.spawn_runner("build", system.build_runner_command("build").env("PATH", &path));
     let mut runner = resume(&system);
     let first = ended(&system, &build).await;
     assert_active(&system, &first).await;
