@@ -135,14 +135,18 @@ async fn hold(file: &Path) -> io::Result<u8> {
     let cell: Cell = serde_json::from_slice(&fs::read(file)?)?;
     let (mut ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(START))?;
-    let own = format!("/proc/{}/exe", std::process::id());
+    // The running binary itself, also after its file was replaced by an update; other users can't follow this link from
+    // their namespace.
+    let own = if is_root() { format!("/proc/{}/exe", std::process::id()).into() } else { std::env::current_exe()? };
     let mut unshare = tokio::process::Command::new("unshare");
     unshare.arg("--mount");
     if !is_root() {
         unshare.args(["--user", "--map-root-user", "--map-auto"]);
     }
     let mut process = unshare
-        .args(["--", &own, "cell", "furnish"])
+        .arg("--")
+        .arg(own)
+        .args(["cell", "furnish"])
         .arg(file)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())

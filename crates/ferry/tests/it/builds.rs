@@ -351,11 +351,28 @@ async fn a_hostile_dockerfile_reaches_nothing() {
          RUN mkdir /x; mount -t proc proc /x && echo got-out; mknod /x/disk b 8 0 && echo got-out; unshare -m true && echo got-out; \
              ip route del unreachable 169.254.0.0/16 && echo got-out; echo x > /proc/sys/kernel/core_pattern && echo got-out; \
              kill -9 1; echo tried\n\
-         RUN ps | grep 'ferr[y]-run' && echo got-out; cat /proc/self/uid_map\n",
+         RUN ps | grep 'ferr[y]-run' && echo got-out; cat /proc/self/uid_map\n\
+         COPY perl /\nCOPY escape /escape\nRUN mkdir /deep; perl /escape; true\n",
         reach.join("; "),
     );
+    // Out of a directory that is only the root of its processes, root finds a way: what is beyond must be empty too.
+    let beyond = format!(
+        "for p in {state} {root} /work /home /root/.ssh /etc/shadow /var/lib /boot /sys/kernel; do ls -d $p 2>/dev/null && echo got-out; done; \
+         for p in / /usr/bin /etc /context; do touch $p/x 2>/dev/null && echo got-out; done; \
+         find / -xdev '(' -name session.json -o -name master.key -o -name token ')' 2>/dev/null | grep . && echo got-out; \
+         ls -A /proc/1/root/ && echo got-out; ls -A /; echo escaped"
+    );
+    let escape = format!("chroot('deep') or die; chdir('..') for 1..60; chroot('.') or die; exec('/bin/sh', '-c', q^{beyond}^);\n");
     let app = App::new(&system, "hostile").await;
     app.docker("runs", &dockerfile, "");
+    app.file("src/runs/escape", &escape);
+    // With all that perl needs.
+    let needed = tool("ldd", system.root(), &["/usr/bin/perl"]);
+    for path in needed.split_whitespace().filter(|word| word.starts_with('/')).chain(["/usr/bin/perl"]) {
+        let to = app.dir.join("src/runs/perl").join(path.trim_start_matches('/'));
+        fs_err::create_dir_all(to.parent().unwrap()).unwrap();
+        fs_err::copy(path, to).unwrap();
+    }
     app.docker("adds", &format!("FROM scratch\nADD {}/bait /bait\n", served.url()), "");
     app.docker("starts", &format!("FROM 127.0.0.1:{}/bait\n", served.port()), "");
     // A repository may hold links that an upload may not.
@@ -373,6 +390,8 @@ async fn a_hostile_dockerfile_reaches_nothing() {
         assert!(lines.contains(&word), "`{word}` is missing: {said}");
     }
     assert!(!lines.contains(&"got-out"), "{said}");
+    let stays = "buildah now keeps even root in its directory: leave this line out, and the look from beyond with it";
+    assert!(lines.contains(&"escaped"), "{stays}\n{said}");
     // Root of a build is nobody here.
     assert!(lines.iter().any(|line| line.split_whitespace().eq(["0", "1996488704", "65536"])), "{said}");
     for name in ["adds", "starts"] {

@@ -89,7 +89,7 @@ pub(super) async fn build(
     run.say(Some(step), match network {
         Network::Outward => "the build has a network that leads outward, not to this host",
         Network::None | Network::Host => {
-            "the build has no network: it needs slirp4netns and iproute2 on the build runner's host"
+            "the build has no network: it needs slirp4netns, iproute2 and /dev/net/tun on the build runner's host"
         }
     });
     give(source, work.owner)?;
@@ -124,6 +124,7 @@ pub(super) async fn build(
     let ended = work.run(run, step, &argv, binds, network, wanted.disk_bytes).await;
     // Whatever came of it.
     let _ = fs_err::remove_dir_all(&secrets);
+    work.clear(run, step, &[&work.dir.join("tmp"), &work.dir.join("var-tmp")]).await?;
     let (code, report) = ended?;
     if code != 0 {
         return Err(failed(run, code, &report, network));
@@ -151,7 +152,8 @@ fn need_tools() -> Result<(), StepFailure> {
 /// Outward where the host has what makes it.
 fn network_of_builds() -> Network {
     let has = |name: &str| tool::find(name).is_some() || Path::new("/usr/sbin").join(name).exists();
-    if has("slirp4netns") && has("ip") { Network::Outward } else { Network::None }
+    let may = rustix::fs::access("/dev/net/tun", rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK).is_ok();
+    if may && has("slirp4netns") && has("ip") { Network::Outward } else { Network::None }
 }
 
 fn failed(run: &Run<'_>, code: i32, report: &Report, network: Network) -> StepFailure {
@@ -270,7 +272,7 @@ impl Place {
             let bytes = tokio::task::spawn_blocking(move || limits::disk_bytes(&storage, STORAGE_BYTES_MAX)).await;
             if bytes.map_err(std::io::Error::other)? > STORAGE_BYTES_MAX {
                 run.say(Some(step), "the layers of earlier builds take too much room: they are thrown away");
-                remove_tree(&self.storage)?;
+                self.clear(run, step, &[&self.storage]).await?;
                 self.make_storage()?;
             }
             // What a build left that was killed.
@@ -290,6 +292,22 @@ impl Place {
                 () = tokio::time::sleep(LOOK) => {}
                 stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
             }
+        }
+    }
+
+    /// Removes what a cell has left. Where its users are not root's to remove, they are entered once more for it.
+    async fn clear(&self, run: &mut Run<'_>, step: usize, paths: &[&Path]) -> Result<(), StepFailure> {
+        if self.owner.is_some() {
+            return Ok(paths.iter().try_for_each(|path| remove_tree(path))?);
+        }
+        let words = ["unshare", "--user", "--map-root-user", "--map-auto", "--", "rm", "-rf", "--"];
+        let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
+        let argv = words.into_iter().map(str::to_owned).chain(paths).collect();
+        let env = BTreeMap::from([("PATH".to_owned(), PATH.to_owned())]);
+        let child = Child { argv, cwd: self.dir.clone(), env, step, kept: Kept::InCell };
+        match process::run(&child, &run.host, &mut run.stop).await? {
+            Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
+            Ended::Exited(_) => Ok(()),
         }
     }
 
