@@ -457,7 +457,8 @@ fn settle_and_become(file: &Path, closed: &[String]) -> io::Result<std::convert:
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let cell: Cell = serde_json::from_slice(&fs::read(file)?)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    rustix::mount::mount("proc", "/proc", "proc", flags, None).map_err(|e| named("a mount", Path::new("/proc"), e.into()))?;
+    rustix::mount::mount("proc", "/proc", "proc", flags, None)
+        .map_err(|e| named("a mount", Path::new("/proc"), e.into()))?;
     if cell.network == Network::Outward {
         close(closed)?;
     }

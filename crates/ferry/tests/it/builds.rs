@@ -116,7 +116,8 @@ impl App {
 }
 
 /// The head of every Dockerfile here: busybox with its links.
-const BASE: &str = "FROM scratch AS base\nCOPY busybox /bin/busybox\nRUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\n";
+const BASE: &str =
+    "FROM scratch AS base\nCOPY busybox /bin/busybox\nRUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\n";
 
 fn id(build: &Value) -> &str {
     build["id"].as_str().unwrap_or_else(|| panic!("{build}"))
@@ -161,11 +162,12 @@ fn text(dir: &Path, path: &str) -> String {
 async fn build_runner(system: &System, change: impl Fn(&mut Command)) -> Runner {
     let helm = python_tool("helm");
     let path = format!("{}:{}", helm.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    system.start_build_runner("build", |command| {
-        command.env("PATH", &path);
-        change(command);
-    })
-    .await
+    system
+        .start_build_runner("build", |command| {
+            command.env("PATH", &path);
+            change(command);
+        })
+        .await
 }
 
 const CHART: &str = "apiVersion: v2\nname: NAME\nversion: 1.2.3\n";
@@ -200,25 +202,49 @@ async fn every_kind_is_built_and_reads_back() {
     let first = commit(&repo, "first\n\nand why");
 
     let app = App::new(&system, "kinds").await;
-    app.component("module", "terraform_module", "terraform_version = \"1.13.5\"\n[local]\ndirectory = \"src/module\"\n");
+    app.component(
+        "module",
+        "terraform_module",
+        "terraform_version = \"1.13.5\"\n[local]\ndirectory = \"src/module\"\n",
+    );
     app.file("src/module/main.tf", "output \"x\" { value = \"y\" }\n");
     app.file("src/module/sub/file", "sub\n");
-    app.component("from_git", "terraform_module", &format!("terraform_version = \"1.13.5\"\n{}", of_git(&repo, "module", "main")));
+    app.component(
+        "from_git",
+        "terraform_module",
+        &format!("terraform_version = \"1.13.5\"\n{}", of_git(&repo, "module", "main")),
+    );
     app.component("chart", "helm_chart", "chart_name = \"chart\"\n[local]\ndirectory = \"src/charts/main\"\n");
     // The dependency lies beside the chart.
-    chart(&app.dir.join("src/charts/main"), "main", "dependencies: [{name: dep, version: 1.2.3, repository: \"file://dep\"}]\n");
+    chart(
+        &app.dir.join("src/charts/main"),
+        "main",
+        "dependencies: [{name: dep, version: 1.2.3, repository: \"file://dep\"}]\n",
+    );
     chart(&app.dir.join("src/charts/main/dep"), "dep", "");
-    let of_repo = |url: &str| format!("chart_name = \"remote\"\n[helm_repo]\nrepo_url = \"{url}\"\nchart = \"remote\"\nversion = \"1.2.3\"\n");
+    let of_repo = |url: &str| {
+        format!("chart_name = \"remote\"\n[helm_repo]\nrepo_url = \"{url}\"\nchart = \"remote\"\nversion = \"1.2.3\"\n")
+    };
     app.component("chart_http", "helm_chart", &of_repo(&served.url()));
     app.component("chart_oci", "helm_chart", &of_repo(&format!("oci://{}/charts", registry.host)));
     app.component("objects", "kubernetes_manifest", "namespace = \"x\"\nmanifest = '''\nkind: ConfigMap\n'''\n");
-    app.component("kustomized", "kubernetes_manifest", "namespace = \"x\"\n[kustomize]\npath = \"over\"\n[local]\ndirectory = \"src/kustomized\"\n");
+    app.component(
+        "kustomized",
+        "kubernetes_manifest",
+        "namespace = \"x\"\n[kustomize]\npath = \"over\"\n[local]\ndirectory = \"src/kustomized\"\n",
+    );
     app.file("src/kustomized/over/kustomization.yaml", "resources: [map.yaml]\nnamePrefix: pre-\n");
     app.file("src/kustomized/over/map.yaml", "kind: ConfigMap\napiVersion: v1\nmetadata: {name: map}\n");
     app.docker("scratch", "FROM scratch\nCOPY Dockerfile /Dockerfile\n", "");
-    let stages = format!("{BASE}FROM base\nARG WHO=nobody\nRUN echo \"hello $WHO\" > /hello && id -u > /id\nFROM base AS other\n");
+    let stages = format!(
+        "{BASE}FROM base\nARG WHO=nobody\nRUN echo \"hello $WHO\" > /hello && id -u > /id\nFROM base AS other\n"
+    );
     app.docker("runs", &stages, "target = \"1\"\n[build_args]\nWHO = \"world\"\n");
-    app.component("copy", "container_image", &format!("[public]\nimage_url = \"http://{}/multi\"\ntag = \"1\"\n", registry.host));
+    app.component(
+        "copy",
+        "container_image",
+        &format!("[public]\nimage_url = \"http://{}/multi\"\ntag = \"1\"\n", registry.host),
+    );
     app.component("later", "pulumi", "runtime = \"go\"\n[local]\ndirectory = \"src/module\"\n");
 
     let builds = app.sync(&system).await;
@@ -232,7 +258,10 @@ async fn every_kind_is_built_and_reads_back() {
         }
     }
     let out = pulled(&system, &builds["module"]).await;
-    assert_eq!((text(&out, "main.tf").as_str(), text(&out, "sub/file").as_str()), ("output \"x\" { value = \"y\" }\n", "sub\n"));
+    assert_eq!(
+        (text(&out, "main.tf").as_str(), text(&out, "sub/file").as_str()),
+        ("output \"x\" { value = \"y\" }\n", "sub\n")
+    );
     let out = pulled(&system, &builds["from_git"]).await;
     assert_eq!(text(&out, "main.tf"), "output \"v\" { value = 1 }\n");
     let made_of = &builds["from_git"]["vcs_connection_commit"];
@@ -287,7 +316,11 @@ fn push_index(root: &Path, host: &str, login: Option<&str>) -> String {
     let mut manifests = Vec::new();
     for architecture in ["amd64", "arm64"] {
         let layer = store(format!("not a layer, but who looks: {architecture}").as_bytes());
-        let config = store(json!({ "architecture": architecture, "os": "linux", "rootfs": {"type": "layers", "diff_ids": []} }).to_string().as_bytes());
+        let config = store(
+            json!({ "architecture": architecture, "os": "linux", "rootfs": {"type": "layers", "diff_ids": []} })
+                .to_string()
+                .as_bytes(),
+        );
         let manifest = json!({
             "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "config": { "mediaType": "application/vnd.oci.image.config.v1+json", "digest": config.0, "size": config.1 },
@@ -299,7 +332,8 @@ fn push_index(root: &Path, host: &str, login: Option<&str>) -> String {
             "platform": { "architecture": architecture, "os": "linux" },
         }));
     }
-    let index = json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": manifests });
+    let index =
+        json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": manifests });
     let (digest, size) = store(index.to_string().as_bytes());
     fs_err::write(dir.join("oci-layout"), "{\"imageLayoutVersion\":\"1.0.0\"}").unwrap();
     let top = json!({ "schemaVersion": 2, "manifests": [{ "mediaType": "application/vnd.oci.image.index.v1+json", "digest": digest, "size": size }] });
@@ -362,7 +396,9 @@ async fn a_hostile_dockerfile_reaches_nothing() {
          find / -xdev '(' -name session.json -o -name master.key -o -name token ')' 2>/dev/null | grep . && echo got-out; \
          ls -A /proc/1/root/ && echo got-out; ls -A /; echo escaped"
     );
-    let escape = format!("chroot('deep') or die; chdir('..') for 1..60; chroot('.') or die; exec('/bin/sh', '-c', q^{beyond}^);\n");
+    let escape = format!(
+        "chroot('deep') or die; chdir('..') for 1..60; chroot('.') or die; exec('/bin/sh', '-c', q^{beyond}^);\n"
+    );
     let app = App::new(&system, "hostile").await;
     app.docker("runs", &dockerfile, "");
     app.file("src/runs/escape", &escape);
@@ -399,7 +435,9 @@ async fn a_hostile_dockerfile_reaches_nothing() {
     }
     if builds["links"]["status"] == "active" {
         let out = pulled(&system, &builds["links"]).await;
-        assert!(fs_err::read(out.join("out")).is_err() || fs_err::symlink_metadata(out.join("out")).unwrap().is_symlink());
+        assert!(
+            fs_err::read(out.join("out")).is_err() || fs_err::symlink_metadata(out.join("out")).unwrap().is_symlink()
+        );
     }
     assert!(served.asked().is_empty(), "{:?}", served.asked());
     assert_eq!(testkit::system::processes_of(&runner.state_dir.join("executions")).len(), 0, "nothing is left");
@@ -414,12 +452,16 @@ fn why(build: &Value) -> &str {
 async fn secrets_stay_secret_and_mistakes_are_named() {
     const SECRET: &str = "s3cret-of-the-build";
     let system = System::start(options()).await;
-    let runner = build_runner(&system, |_| {}).await;
+    let mut runner = build_runner(&system, |_| {}).await;
     let app = App::new(&system, "careful").await;
     good(&system.ferry(&["apps", "create", "careful"]).await);
     good(&system.ferry(&["apps", "variables", "set", "careful", &format!("TOKEN={SECRET}")]).await);
     let uses = "RUN --mount=type=secret,id=TOKEN cat /run/secrets/TOKEN; wc -c < /run/secrets/TOKEN > /length; cut -c 2- /run/secrets/TOKEN | rev > /dev/null\nRUN ls -A /run/secrets 2>/dev/null; true\n";
-    app.docker("uses", &format!("{BASE}ARG WHO\n{uses}"), "secrets = [\"TOKEN\"]\n[build_args]\nWHO = \"argument-of-the-build\"\n");
+    app.docker(
+        "uses",
+        &format!("{BASE}ARG WHO\n{uses}"),
+        "secrets = [\"TOKEN\"]\n[build_args]\nWHO = \"argument-of-the-build\"\n",
+    );
     app.docker("unset", "FROM scratch\n", "secrets = [\"NOTHING\"]\n");
     app.docker("fails", &format!("{BASE}RUN exit 37\n"), "");
     app.docker("stages", &format!("{BASE}FROM base AS two\n"), "target = \"three\"\n");
@@ -445,6 +487,53 @@ async fn secrets_stay_secret_and_mistakes_are_named() {
     assert!(why(&builds["stages"]).contains("no stage `three`: it has base, two"), "{}", builds["stages"]);
     assert!(why(&builds["gone"]).contains("`Dockerfile` is not in the source"), "{}", builds["gone"]);
     assert!(why(&builds["odd"]).contains("no FROM"), "{}", builds["odd"]);
+
+    // A host without the tool says what it lacks.
+    runner.kill();
+    let _runner = system.spawn_runner("build", system.build_runner_command("build").env("PATH", "/nonexistent"));
+    let output = system.ferry(&["builds", "create", "uses", "--app", "careful", "--anew", "--json"]).await;
+    assert!(why(&document(&output)).contains("needs `buildah` on the runner's PATH: install it"), "{}", shown(&output));
+}
+
+/// Who does not use our client may upload anything; it is unpacked nowhere but where it belongs.
+#[tokio::test]
+async fn hostile_archives_are_refused() {
+    let system = System::start(options()).await;
+    let _runner = build_runner(&system, |_| {}).await;
+    let root = system.root().to_owned();
+    put(root.join("main.tf"), "output \"x\" { value = 1 }\n");
+    tool("truncate", &root, &["-s", "1T", "bomb"]);
+    tool("tar", &root, &["-cPf", "out.tar", "--transform", "s,^,../../../../../,", "main.tf"]);
+    tool("tar", &root, &["-cSf", "bomb.tar", "main.tf", "bomb"]);
+    fs_err::remove_file(root.join("bomb")).unwrap();
+    let mut tree = config::Tree::new("shop");
+    tree.files.extend(config::starter("shop").files.iter().map(|(file, text)| (file.clone(), text.clone())));
+    let config = config::load(&tree, config::Options::default()).config.unwrap();
+    for (file, reason) in [("out.tar", "leads out of the archive"), ("bomb.tar", "it holds more than")] {
+        let bytes = fs_err::read(root.join(file)).unwrap();
+        let digest = model::Digest::of(&bytes);
+        system.client.put_archive(&digest, bytes.into()).await.unwrap();
+        let local_sources = ["src/greeting", "src/sandbox"].map(|dir| (dir.to_owned(), digest.to_string())).into();
+        let body = api::control::SyncApp {
+            config: serde_json::to_value(&config).unwrap(),
+            local_sources,
+            cli_version: String::new(),
+            plan_only: false,
+        };
+        let synced = system.client.sync_app(system.install.app_id.as_str(), &body).await.unwrap();
+        let ended = ended(&system, &synced.builds[0].stamp.id).await;
+        assert!(why(&ended).contains(reason), "{ended:#}");
+    }
+}
+
+async fn ended(system: &System, id: &str) -> Value {
+    testkit::system::until("the build has ended", seconds(60), async || {
+        let build = system.client.build(id).await.map_err(|e| e.to_string())?;
+        let build = serde_json::to_value(&build).map_err(|e| e.to_string())?;
+        let over = matches!(build["status"].as_str(), Some("active" | "error"));
+        if over { Ok(build) } else { Err(build["status"].to_string()) }
+    })
+    .await
 }
 
 fn walk(dir: &Path) -> Vec<PathBuf> {
@@ -491,17 +580,33 @@ async fn artifacts_go_to_a_registry_and_come_from_one() {
     assert!(again.contains("4 blobs, 4 of them were there"), "{again}");
     let layout = root.join("layout");
     good(&system.ferry(&["artifacts", "pull", "base", layout.to_str().unwrap(), "--app", "shop"]).await);
-    let manifest: Value = serde_json::from_slice(&fs_err::read(layout.join("blobs/sha256").join(&digest(&builds["base"])[7..])).unwrap()).unwrap();
+    let manifest: Value =
+        serde_json::from_slice(&fs_err::read(layout.join("blobs/sha256").join(&digest(&builds["base"])[7..])).unwrap())
+            .unwrap();
     let layer = manifest["layers"][0]["digest"].as_str().unwrap();
     fs_err::remove_file(open.blob(layer)).unwrap();
     fs_err::remove_dir_all(open.link("bases/busy", layer)).unwrap();
     let third = said(&system.ferry(&sync).await);
     assert!(third.contains("4 blobs, 3 of them were there"), "{third}");
-    let there = tool("skopeo", &root, &["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &format!("docker://{to}:{}", id(&builds["base"]))]);
+    let there = tool(
+        "skopeo",
+        &root,
+        &[
+            "inspect",
+            "--tls-verify=false",
+            "--format",
+            "{{.Digest}}",
+            &format!("docker://{to}:{}", id(&builds["base"])),
+        ],
+    );
     assert_eq!(there, digest(&builds["base"]));
 
     // A build starts from there, although it does not reach it: the runner fetches what is on its list.
-    app.docker("child", &format!("ARG TAG\nFROM {to}:${{TAG}}\nRUN cp /base /child\n"), &format!("[build_args]\nTAG = \"{}\"\n", id(&builds["base"])));
+    app.docker(
+        "child",
+        &format!("ARG TAG\nFROM {to}:${{TAG}}\nRUN cp /base /child\n"),
+        &format!("[build_args]\nTAG = \"{}\"\n", id(&builds["base"])),
+    );
     // An image that wants a login, and one with a layer that is not what its digest says.
     push_index(&root, &locked.host, Some("ada:correct-horse"));
     let index = push_index(&root, &open.host, None);
@@ -561,16 +666,6 @@ async fn a_build_ends_true_whatever_dies() {
         good(&output);
         document(&output)["builds"][0]["id"].as_str().unwrap().to_owned()
     };
-    let ended = async |system: &System, id: &str| {
-        testkit::system::until("the build has ended", seconds(60), async || {
-            let build = system.client.build(id).await.map_err(|e| e.to_string())?;
-            let build = serde_json::to_value(&build).map_err(|e| e.to_string())?;
-            let over = matches!(build["status"].as_str(), Some("active" | "error"));
-            if over { Ok(build) } else { Err(build["status"].to_string()) }
-        })
-        .await
-    };
-
     // Runner and server die: the executor goes on, and what it made is there.
     app.docker("slow", &slow(3), "");
     let build = sync(&system).await;
@@ -579,7 +674,8 @@ async fn a_build_ends_true_whatever_dies() {
     system.kill_server();
     system.start_server().await;
     let path = format!("{}:{}", python_tool("helm").parent().unwrap().display(), std::env::var("PATH").unwrap());
-    let resume = |system: &System| system.spawn_runner("build", system.build_runner_command("build").env("PATH", &path));
+    let resume =
+        |system: &System| system.spawn_runner("build", system.build_runner_command("build").env("PATH", &path));
     let mut runner = resume(&system);
     let first = ended(&system, &build).await;
     assert_active(&system, &first).await;

@@ -58,7 +58,8 @@ pub(super) async fn fetch(
     let git = Git { url: &url, login, shown: without_password(&url) };
     run.say(Some(step), &format!("looking at {} for {reference}", git.shown));
     let commit = git.resolve(run, step, reference).await?;
-    let mut from = BuiltFrom { revision: commit.clone(), reference: wanted.reference.map(str::to_owned), ..BuiltFrom::default() };
+    let mut from =
+        BuiltFrom { revision: commit.clone(), reference: wanted.reference.map(str::to_owned), ..BuiltFrom::default() };
     if known == Some(commit.as_str()) {
         return Ok(from);
     }
@@ -81,13 +82,17 @@ pub(super) async fn fetch(
 
 fn check(url: &str, reference: Option<&str>) -> Result<(), StepFailure> {
     if let Some(reference) = reference
-        && (reference.is_empty() || reference.starts_with('-') || reference.contains(|c: char| c.is_whitespace() || c.is_control() || "*?[~^:\\".contains(c)))
+        && (reference.is_empty()
+            || reference.starts_with('-')
+            || reference.contains(|c: char| c.is_whitespace() || c.is_control() || "*?[~^:\\".contains(c)))
     {
         return Err(bad(format!("`{reference}` is not a branch, tag or commit")));
     }
     // `git@host:path` is ssh as well.
     let known = ["https://", "http://", "ssh://", "file://"].iter().any(|scheme| url.starts_with(scheme));
-    let short = url.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.starts_with('-') && !host.contains('/'));
+    let short = url
+        .split_once(':')
+        .is_some_and(|(host, _)| host.contains('@') && !host.starts_with('-') && !host.contains('/'));
     if known || short {
         return Ok(());
     }
@@ -252,7 +257,13 @@ impl Git<'_> {
         }
     }
 
-    async fn output(&self, run: &mut Run<'_>, step: usize, dir: &Path, arguments: &[&str]) -> Result<Option<String>, StepFailure> {
+    async fn output(
+        &self,
+        run: &mut Run<'_>,
+        step: usize,
+        dir: &Path,
+        arguments: &[&str],
+    ) -> Result<Option<String>, StepFailure> {
         let (env, argv) = (self.environment(run), self.argv(arguments));
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         tool::output(run, step, dir, env, &argv, REFERENCES_BYTES_MAX).await
@@ -368,7 +379,14 @@ impl Git<'_> {
             && self.run(run, step, repository, also, &["update-ref", &name, commit]).await?)
     }
 
-    async fn take(&self, run: &mut Run<'_>, step: usize, commit: &str, repository: &Path, place: &Path) -> Result<bool, StepFailure> {
+    async fn take(
+        &self,
+        run: &mut Run<'_>,
+        step: usize,
+        commit: &str,
+        repository: &Path,
+        place: &Path,
+    ) -> Result<bool, StepFailure> {
         let from = format!("file://{}", repository.display());
         let name = format!("refs/ferry/{commit}");
         let also = Some(repository);

@@ -258,7 +258,9 @@ async fn verify_and_work(
 /// customer's account.
 fn not_for(kind: Option<RunnerKind>, work: &Work) -> Option<&'static str> {
     match (kind?, work) {
-        (RunnerKind::Build, Work::ActionsWorkflow(_)) => Some("this is a build runner: it only builds and copies artifacts"),
+        (RunnerKind::Build, Work::ActionsWorkflow(_)) => {
+            Some("this is a build runner: it only builds and copies artifacts")
+        }
         (RunnerKind::Install, Work::Build(_)) => Some("this is the runner of an install: it builds nothing"),
         (_, Work::Noop { .. } | Work::HealthCheck {} | Work::OciSync(_))
         | (RunnerKind::Build, Work::Build(_))

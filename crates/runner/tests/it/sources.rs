@@ -135,7 +135,12 @@ fn a_private_repository_is_read_with_a_login_that_nobody_sees() {
         git(&dir, "git init -q -b main .; echo top > file");
         for (path, url, from) in modules {
             let commit = git(from, "git rev-parse HEAD");
-            git(&dir, &format!("git config -f .gitmodules submodule.{path}.path {path}; git config -f .gitmodules submodule.{path}.url {url}; git add .gitmodules; git update-index --add --cacheinfo 160000,{commit},{path}"));
+            git(
+                &dir,
+                &format!(
+                    "git config -f .gitmodules submodule.{path}.path {path}; git config -f .gitmodules submodule.{path}.url {url}; git add .gitmodules; git update-index --add --cacheinfo 160000,{commit},{path}"
+                ),
+            );
         }
         git(&dir, "git add file; git commit -qm x");
     };
@@ -178,11 +183,15 @@ fn a_private_repository_is_read_with_a_login_that_nobody_sees() {
 fn commits_are_found_wherever_they_are_and_a_damaged_copy_is_replaced() {
     let root = tempfile::tempdir().expect("dir");
     let repo = root.path().join("repo");
-    git(&repo, "git init -q -b main .; echo 1 > file; git add .; git commit -qm 1; git tag -a -m note noted; echo 2 > file; git commit -qam 2; git branch both; git tag both HEAD~1; echo 3 > file; git commit -qam 3");
+    git(
+        &repo,
+        "git init -q -b main .; echo 1 > file; git add .; git commit -qm 1; git tag -a -m note noted; echo 2 > file; git commit -qam 2; git branch both; git tag both HEAD~1; echo 3 > file; git commit -qam 3",
+    );
     let lost = git(&repo, "git rev-parse HEAD; git reset -q --hard HEAD~1");
     let url = format!("file://{}", repo.display());
     let steps = [Some("noted"), Some("both"), Some(lost.as_str()), Some("refs/heads/main"), None];
-    let world = World::new(steps.iter().map(|r| from_git(&url, *r, None, "cat file; git status --porcelain")).collect());
+    let world =
+        World::new(steps.iter().map(|r| from_git(&url, *r, None, "cat file; git status --porcelain")).collect());
     let (result, running) = world.finish();
     assert_eq!(result.outcome, Outcome::Finished, "{result:?} {}", running.pipe(Pipe::Stderr));
     assert_eq!(running.pipe(Pipe::Stdout), "1\n2\n3\n2\n2\n", "a branch comes before a tag of its name");
@@ -191,7 +200,8 @@ fn commits_are_found_wherever_they_are_and_a_damaged_copy_is_replaced() {
     // Everything that was kept is spoilt, one part after the other.
     let world = World::new(vec![from_git(&url, Some(&lost), None, "cat file")]);
     assert_eq!(world.finish().0.outcome, Outcome::Finished);
-    let copies: Vec<PathBuf> = fs_err::read_dir(world.state.path().join("cache/git")).expect("copies").flatten().map(|e| e.path()).collect();
+    let copies: Vec<PathBuf> =
+        fs_err::read_dir(world.state.path().join("cache/git")).expect("copies").flatten().map(|e| e.path()).collect();
     let copy = copies.iter().find(|p| p.extension().is_some_and(|e| e == "git")).expect("a copy").clone();
     let spoil = |what: &str| {
         let script = format!("find . -path './{what}*' -type f -exec sh -c 'chmod u+w {{}}; echo broken > {{}}' ';'");
@@ -226,6 +236,17 @@ fn a_runner_does_only_what_it_is_for() {
     build.kind = Some(RunnerKind::Install);
     let (result, _running) = build.finish();
     assert_eq!((result.outcome, result.error.expect("error").code.as_str()), (Outcome::NotAttempted, "wrong_runner"));
+
+    // A copy of something else than the order names is not made either.
+    let spec = serde_json::json!({
+        "type": "oci-sync", "build_id": "bldho701213tpp04b08fvskkzu", "component": "x", "tag": "t",
+        "from": { "name": "a/b" }, "digest": model::Digest::of(b"asked for"),
+    });
+    let sync = World::with_work(serde_json::from_value(spec).expect("work"));
+    let dir = sync.prepare(|order, _, _| order.artifact_digests = vec![model::Digest::of(b"another")]);
+    dir.mark_started().expect("started");
+    let result = crate::world::start(dir).result();
+    assert_eq!((result.outcome, result.error.expect("error").code.as_str()), (Outcome::NotAttempted, "papers_refused"));
 
     for kind in [RunnerKind::Build, RunnerKind::Install] {
         let mut world = World::with_work(Work::Noop { sleep_ms: 1 });

@@ -35,16 +35,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const POLICY: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
 const REGISTRIES: &str = "unqualified-search-registries = [\"docker.io\"]\nshort-name-mode = \"disabled\"\n";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const PROXIES: [&str; 8] = [
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "all_proxy",
-];
+const PROXIES: [&str; 8] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"];
 
 pub(super) struct Wanted<'a> {
     pub(super) dockerfile: &'a str,
@@ -86,12 +78,15 @@ pub(super) async fn build(
     }
 
     let network = network_of_builds();
-    run.say(Some(step), match network {
-        Network::Outward => "the build has a network that leads outward, not to this host",
-        Network::None | Network::Host => {
-            "the build has no network: it needs slirp4netns, iproute2 and /dev/net/tun on the build runner's host"
-        }
-    });
+    run.say(
+        Some(step),
+        match network {
+            Network::Outward => "the build has a network that leads outward, not to this host",
+            Network::None | Network::Host => {
+                "the build has no network: it needs slirp4netns, iproute2 and /dev/net/tun on the build runner's host"
+            }
+        },
+    );
     give(source, work.owner)?;
     let context = std::fs::canonicalize(source)?;
     let inner = Path::new("/context").join(file.strip_prefix(&context).unwrap_or(&file));

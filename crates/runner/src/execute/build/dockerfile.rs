@@ -42,9 +42,9 @@ pub(super) fn read(text: &str, args: &BTreeMap<String, String>) -> Dockerfile {
             "COPY" | "ADD" | "RUN" => {
                 for word in words.take_while(|word| word.starts_with("--")) {
                     let from = word.strip_prefix("--from=");
-                    let mount = word.strip_prefix("--mount=").and_then(|options| {
-                        options.split(',').find_map(|option| option.strip_prefix("from="))
-                    });
+                    let mount = word
+                        .strip_prefix("--mount=")
+                        .and_then(|options| options.split(',').find_map(|option| option.strip_prefix("from=")));
                     if let Some(image) = from.or(mount) {
                         found.note(&filled(image, &known));
                     }
