@@ -5,6 +5,7 @@ if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb 
     need initdb postgresql
 fi
 need python3 python3
+need docker-registry docker-registry
 scripts/dist.sh
 cargo build --profile dist -p bench
 mkdir -p target

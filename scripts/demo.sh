@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Brings the whole system up, syncs an example app, runs its actions on the local runner, and leaves the system up (ONCE=1:
+# Brings the whole system up, syncs an example app and builds it, runs its actions on the local runner, and leaves the system up (ONCE=1:
 # stops it).
 source "$(dirname "$0")/lib.sh"
 need_rust
@@ -38,6 +38,9 @@ run orgs list
 run installs list
 run apps validate examples/shop
 run apps sync examples/shop --app hello
+run builds list
+run artifacts inspect catalog
+run artifacts sync catalog --install local
 run apps graph examples/shop
 run actions list --install local
 run actions run greet --install local

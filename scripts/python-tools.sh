@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Python packages that tests use: an SDK of existing clients, and a tester of API documents. Installed once, by exact version.
+# The Python packages that tests use: an SDK of existing clients, a tester of API documents, and helm. Installed once, by exact version.
 source "$(dirname "$0")/lib.sh"
 need python3 python3
 tools="$HOME/.cache/ferry-tools/python-$(sha256sum scripts/python-tools.txt | cut -c1-12)"

@@ -12,6 +12,8 @@ cargo clippy --workspace --all-targets --all-features -- -D warnings
 cargo build --workspace --all-features --bins
 mkdir -p target
 scripts/python-tools.sh
+scripts/apt-tools.sh
+scripts/oci-tools.sh
 # Most tests wait for processes; more threads than cores keep both busy.
 RUST_TEST_THREADS=${RUST_TEST_THREADS:-4} cargo test --workspace --all-features --lib --bins --tests 2>&1 | tee target/test.log
 scripts/hygiene.sh

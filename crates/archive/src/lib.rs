@@ -6,6 +6,9 @@ use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
 
+const BUFFER: usize = 256 << 10;
+const LEVEL: u32 = 6;
+
 /// Why a directory can't be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
@@ -36,6 +39,14 @@ pub fn pack<W: Write>(root: &Path, to: W, skip: impl Fn(&Path) -> bool, bytes_ma
         left = left.checked_sub(size).ok_or_else(|| PackError::TooLarge(root.to_owned(), bytes_max))?;
     }
     Ok(builder.into_inner()?)
+}
+
+/// Packs as `pack` does into a new file, compressed with gzip; the same content gives the same bytes. Returns its size.
+pub fn pack_gzip(root: &Path, to: &Path, skip: impl Fn(&Path) -> bool, bytes_max: u64) -> Result<u64, PackError> {
+    let file = std::io::BufWriter::with_capacity(BUFFER, fs::File::create(to)?);
+    let gzip = flate2::GzBuilder::new().mtime(0).write(file, flate2::Compression::new(LEVEL));
+    pack(root, gzip, skip, bytes_max)?.finish()?.flush()?;
+    Ok(fs::metadata(to)?.len())
 }
 
 fn walk(root: &Path, relative: &Path, skip: &impl Fn(&Path) -> bool, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {

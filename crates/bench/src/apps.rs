@@ -18,7 +18,10 @@ const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpu
 pub(crate) async fn figures(options: Options) -> anyhow::Result<Vec<Figure>> {
     let mut figures = reading()?;
     figures.push(Figure::lower("render_1000_ms", render_ms()?, "ms", 50.0));
-    figures.push(Figure::lower("sync_nochange_ms", sync_ms(options).await?, "ms", 150.0));
+    let sync_ms = sync_ms(options.with("FERRY_BUILDS__LAUNCHER", "process")).await?;
+    figures.push(Figure::lower("sync_nochange_ms", sync_ms, "ms", 150.0));
+    figures.push(Figure::lower("sync_nochange_50_ms", sync_ms, "ms", 300.0));
+    figures.push(packing()?);
     Ok(figures)
 }
 
@@ -111,7 +114,27 @@ fn render_ms() -> anyhow::Result<f64> {
     }))
 }
 
-/// `ferry apps sync` of an app that is synced already, as a person waits for it.
+/// Packs a directory of 5,000 files as a build does, beside `tar | gzip` of the same one.
+fn packing() -> anyhow::Result<Figure> {
+    let dir = tempfile::tempdir()?;
+    let (root, to) = (dir.path().join("files"), dir.path().join("packed"));
+    for n in 0..5_000 {
+        let place = root.join(format!("d{}", n / 100));
+        fs_err::create_dir_all(&place)?;
+        let text = format!("# file {n}\n{}", "resource \"terraform_data\" \"x\" {}\n".repeat(20 + n % 80));
+        fs_err::write(place.join(format!("f{n}.tf")), text)?;
+    }
+    let ours = median_ms(|| {
+        let _ = std::hint::black_box(archive::pack_gzip(&root, &to, |_| false, u64::MAX));
+    });
+    let floor = median_ms(|| {
+        let command = format!("tar -C {} -cf - . | gzip -6 >{}", root.display(), to.display());
+        let _ = std::process::Command::new("sh").args(["-c", &command]).status();
+    });
+    Ok(Figure::lower("pack_5000_files_ms", ours, "ms", floor).over("tar | gzip", floor))
+}
+
+/// `ferry apps sync` of an app that is synced and built already, as a person waits for it.
 async fn sync_ms(options: Options) -> anyhow::Result<f64> {
     let system = System::start(options).await;
     let dir = system.root().join("large");
@@ -120,7 +143,7 @@ async fn sync_ms(options: Options) -> anyhow::Result<f64> {
     anyhow::ensure!(init.status.success(), "{}", shown(&init));
     for n in 0..COMPONENTS {
         let component = format!(
-            "name = \"part_{n}\"\ntype = \"helm_chart\"\nchart_name = \"part-{n}-chart\"\n[local]\ndirectory = \"src/greeting\"\n[values]\nid = \"{{{{ .nuon.install.id }}}}\"\n"
+            "name = \"part_{n}\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.4\"\n[local]\ndirectory = \"src/greeting\"\n[vars]\nid = \"{{{{ .nuon.install.id }}}}\"\n"
         );
         fs_err::write(dir.join(format!("components/part_{n}.toml")), component)?;
     }

@@ -11,6 +11,7 @@ mod floor;
 mod growth;
 mod herd;
 mod parked;
+mod registry;
 mod system;
 mod throughput;
 mod work;
@@ -106,7 +107,7 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 7] = ["idle", "apps", "dispatch", "throughput", "work", "parked", "growth"];
+const PARTS: [&str; 8] = ["idle", "apps", "dispatch", "throughput", "work", "registry", "parked", "growth"];
 
 /// Measures these parts; all of them when none is named.
 async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
@@ -152,6 +153,10 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
         figures.push(Figure::lower("runner_rss_after_1000_jobs_mib", work.rss_mib, "MiB", 8.0));
         figures.push(Figure::lower("cancel_p99_ms", cancel_p99, "ms", 50.0));
         figures.push(Figure::lower("takeover_ms", work.takeover_ms, "ms", 1500.0));
+    }
+    if wanted("registry") {
+        eprintln!("registry …");
+        figures.extend(registry::figures(options(dist)?).await?);
     }
     if wanted("parked") {
         eprintln!("ten thousand parked …");

@@ -359,6 +359,14 @@ pub struct Logs {
     pub raw: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ManifestFormat {
+    Systemd,
+    Kubernetes,
+    /// For a machine that has neither
+    Script,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Runners {
     /// List runners
@@ -376,6 +384,16 @@ pub enum Runners {
     JoinCommand {
         #[arg(value_parser = name)]
         name: String,
+    },
+    /// Write what hosts a runner elsewhere; the credential in it is shown once
+    Manifest {
+        #[arg(value_parser = name)]
+        name: String,
+        #[arg(long, value_enum)]
+        format: ManifestFormat,
+        /// Image of the runner, for Kubernetes
+        #[arg(long, default_value = "ferry-runner:latest")]
+        image: String,
     },
     /// Take no more jobs
     Drain {

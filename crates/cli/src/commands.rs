@@ -21,6 +21,7 @@ mod events;
 mod installs;
 mod jobs;
 mod logs;
+mod manifest;
 mod orgs;
 mod runners;
 mod tokens;

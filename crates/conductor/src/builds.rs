@@ -195,7 +195,12 @@ impl Conductor {
 
     /// Where the artifacts of a component are kept.
     pub fn repository(&self, org: &OrgId, app: &AppId, component_id: &str) -> Repository {
-        Repository { registry: None, name: format!("{org}/{app}/{component_id}"), plain_http: false }
+        let name = format!("{org}/{app}/{component_id}");
+        match &self.registry {
+            None => Repository { registry: None, name, plain_http: false },
+            Some(other) if other.name.is_empty() => Repository { name, ..other.clone() },
+            Some(other) => Repository { name: format!("{}/{name}", other.name), ..other.clone() },
+        }
     }
 
     /// Builds what a config needs: what was built before of the same recipe stands, unless its source may have moved.
@@ -354,7 +359,7 @@ impl Conductor {
             run: None,
             build: Some(build),
         };
-        let job = self.submit(draft, runner, actor, None).await?;
+        let job = self.submit(draft, runner, actor, None).await?.job;
         // The one of another request, where that was faster.
         self.store.build_of_job(org, &job.id).await?.ok_or(StoreError::NotFound("build"))
     }
@@ -492,7 +497,7 @@ impl Conductor {
         to: Option<Repository>,
         actor: &str,
         idem: Option<store::Idempotency>,
-    ) -> Result<store::Job> {
+    ) -> Result<store::Queued> {
         let digest = build.artifact.as_ref().and_then(|artifact| Digest::parse(&artifact.digest).ok());
         let digest = digest.ok_or_else(|| {
             StoreError::Conflict(format!("build {} has no artifact: {}", build.id, said(&build.description, "not yet")))
@@ -507,7 +512,7 @@ impl Conductor {
         };
         let draft = Draft {
             name: Some(format!("sync {}", build.component)),
-            install: Some(install),
+            install: Some((install.id, install.app_id)),
             target: None,
             priority: 0,
             timeout_s: SYNC_TIMEOUT_S,

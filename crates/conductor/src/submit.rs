@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use model::papers::Order;
 use model::spec::{ActionSpec, JobSpec, Limits, SECRET_BYTES_MIN, Source, StepSpec, Work, check_steps};
 use model::time::parse_duration;
-use model::{ActionRunId, Digest, InstallId, JobId, LogStreamId, SectionId, constants};
-use store::{ActionRun, Build, Idempotency, Install, Job, NewJob, Result, Runner, StoreError};
+use model::{ActionRunId, AppId, Digest, InstallId, JobId, LogStreamId, SectionId, constants};
+use store::{ActionRun, Build, Idempotency, Install, Job, NewJob, Queued, Result, Runner, StoreError};
 
 use crate::app::InstallTree;
 use crate::{Conductor, render};
@@ -47,7 +47,7 @@ pub struct NewRunnerJob {
 
 pub(crate) struct Draft {
     pub(crate) name: Option<String>,
-    pub(crate) install: Option<Install>,
+    pub(crate) install: Option<(InstallId, AppId)>,
     pub(crate) target: Option<String>,
     pub(crate) priority: i64,
     pub(crate) timeout_s: u64,
@@ -146,7 +146,7 @@ impl Conductor {
         };
         let draft = Draft {
             name: Some(synced.action.name),
-            install: Some(install),
+            install: Some((install.id, install.app_id)),
             target: None,
             priority: 0,
             timeout_s: timeout.map_or(constants::ACTION_TIMEOUT_S, |t| t.as_secs().max(1)),
@@ -159,7 +159,7 @@ impl Conductor {
             run: Some(run),
             build: None,
         };
-        let job = self.submit(draft, runner, actor, idem).await?;
+        let job = self.submit(draft, runner, actor, idem).await?.job;
         // A repeated request finds the run of the first one.
         let run = self.store.run_of_job(&job.org_id, &job.id).await?.ok_or(StoreError::NotFound("run"))?;
         Ok((run.id, job))
@@ -172,13 +172,13 @@ impl Conductor {
         action: NewAction,
         actor: &str,
         idem: Option<Idempotency>,
-    ) -> Result<Job> {
+    ) -> Result<Queued> {
         let builtin_env = builtin_env(&install, "adhoc");
         let spec =
             ActionSpec { steps: action.steps, builtin_env, run_env: action.run_env, override_env: BTreeMap::new() };
         let draft = Draft {
             name: action.name,
-            install: Some(install),
+            install: Some((install.id, install.app_id)),
             target: action.target,
             priority: action.priority,
             timeout_s: action.timeout_s,
@@ -197,10 +197,11 @@ impl Conductor {
         job: NewRunnerJob,
         actor: &str,
         idem: Option<Idempotency>,
-    ) -> Result<Job> {
-        let install = match &runner.install_id {
-            Some(id) => Some(self.store.install(&runner.org_id, id.as_str()).await?),
-            None => None,
+    ) -> Result<Queued> {
+        let install = match (&runner.install_id, &runner.app_id) {
+            (Some(install), Some(app)) => Some((install.clone(), app.clone())),
+            (Some(_), None) => return Err(StoreError::NotFound("install")),
+            (None, _) => None,
         };
         let draft = Draft {
             name: None,
@@ -223,15 +224,15 @@ impl Conductor {
         runner: &Runner,
         actor: &str,
         idem: Option<Idempotency>,
-    ) -> Result<Job> {
+    ) -> Result<Queued> {
         let now = self.now();
         let job_id = JobId::new(now, self.random_u128());
         let job_type = draft.work.job_type();
-        let install_id = draft.install.as_ref().map(|i| i.id.clone());
+        let (install_id, app_id) = draft.install.unzip();
         let artifact_digests = draft.work.artifacts();
         let spec = JobSpec {
             org_id: runner.org_id.clone(),
-            app_id: draft.install.map(|i| i.app_id).or_else(|| draft.build.as_ref().map(|b| b.app_id.clone())),
+            app_id: app_id.or_else(|| draft.build.as_ref().map(|b| b.app_id.clone())),
             install_id: install_id.clone(),
             job_id: job_id.clone(),
             timeout_s: draft.timeout_s,
@@ -287,7 +288,7 @@ impl Conductor {
             build: draft.build.map(|build| Build { job_id: Some(job_id), ..build }),
             now,
         };
-        Ok(self.store.enqueue(new, idem).await?.job)
+        self.store.enqueue(new, idem).await
     }
 }
 

@@ -31,8 +31,6 @@ use crate::error::{Answer, Code, Refusal};
 use crate::names::{Call, Repository};
 use crate::usage::Usage;
 
-/// A client that brings or takes nothing for so long is dropped.
-const STALL: Duration = Duration::from_secs(60);
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
@@ -67,6 +65,8 @@ pub struct Settings {
     pub https: bool,
     /// Bytes that an org may keep; 0 = any number.
     pub quota_bytes: u64,
+    /// A client that brings nothing of a body for so long is dropped.
+    pub stall: Duration,
 }
 
 /// A registry: cheap to clone.
@@ -209,6 +209,11 @@ impl Registry {
 
     async fn head_blob(&self, at: &Repository, digest: &Digest) -> Answer {
         let blob = self.find_blob(at, digest).await?;
+        // Who hears that it is there does not bring it: a damaged one is not there, so that the next push makes it whole.
+        if !self.store().is_whole(&blob).await? {
+            tracing::error!(%digest, repository = at.name, "a blob is damaged in the blob store; pushing it again replaces it");
+            return Err(Refusal::new(Code::BlobUnknown, "the blob is damaged; push it again"));
+        }
         let mut response = Response::new(Body::empty());
         blob_headers(&mut response, digest, blob.size_bytes);
         Ok(response)

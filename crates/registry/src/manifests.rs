@@ -15,7 +15,7 @@ use store::{NewManifest, Referrer, StoreError};
 use crate::auth::Caller;
 use crate::error::{Answer, Code, Refusal};
 use crate::names::{Repository, is_tag, org_of};
-use crate::{CONTENT_DIGEST, Registry, STALL, digest_of, header, json_response, named, query};
+use crate::{CONTENT_DIGEST, Registry, digest_of, header, json_response, named, query};
 
 const MANIFEST_BYTES: usize = 4 << 20;
 /// Blobs and manifests that one manifest may name.
@@ -125,7 +125,6 @@ fn read(
 
 impl Registry {
     pub(crate) async fn get_manifest(&self, at: &Repository, reference: &str) -> Answer {
-        check_reference(reference)?;
         let Some(found) = self.store().registry_manifest(&at.org, &at.name, reference).await? else {
             let text = format!("`{}` has no manifest `{reference}`", at.name);
             return Err(self.unknown(at, Code::ManifestUnknown, text).await);
@@ -150,7 +149,8 @@ impl Registry {
         let too_large = |_| invalid(format!("a manifest has at most {} MiB", MANIFEST_BYTES >> 20));
         let stalled = |_| invalid("the manifest did not come in time");
         let bytes = axum::body::to_bytes(body.take().unwrap_or_default(), MANIFEST_BYTES);
-        let bytes = tokio::time::timeout(STALL, bytes).await.map_err(stalled)?.map_err(too_large)?;
+        let bytes =
+            tokio::time::timeout(self.inner.settings.stall, bytes).await.map_err(stalled)?.map_err(too_large)?;
         let content_type = parts.headers.get(CONTENT_TYPE).and_then(|h| h.to_str().ok());
         let content_type = content_type.map(|text| text.split(';').next().unwrap_or_default().trim());
         let mut new = read(at, content_type.filter(|text| !text.is_empty()), bytes.into(), self.now())?;
@@ -180,7 +180,6 @@ impl Registry {
     }
 
     pub(crate) async fn delete_manifest(&self, at: &Repository, reference: &str) -> Answer {
-        check_reference(reference)?;
         match self.store().delete_manifest(&at.org, &at.name, reference, self.now()).await {
             Ok(()) => {
                 self.inner.usage.forget(&at.org);

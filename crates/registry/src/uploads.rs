@@ -15,7 +15,7 @@ use store::{RegistryUpload, Writer};
 use crate::auth::{Action, Caller};
 use crate::error::{Answer, Code, Refusal};
 use crate::names::{Repository, piece_range};
-use crate::{CONTENT_DIGEST, Registry, STALL, digest_of, header, named, query};
+use crate::{CONTENT_DIGEST, Registry, digest_of, header, named, query};
 
 /// What is handed to the blob store at a time; the next as much is read meanwhile.
 const BATCH_BYTES: usize = 256 << 10;
@@ -141,6 +141,15 @@ impl Registry {
         Ok(())
     }
 
+    /// Ends an upload with all that this request has brought.
+    async fn discard(&self, open: Open) -> Result<(), Refusal> {
+        let Open { mut upload, writer } = open;
+        if let Some(progress) = writer.pause().await? {
+            upload.progress = Some(progress);
+        }
+        self.end(&upload).await
+    }
+
     async fn bury(&self, upload: &RegistryUpload) {
         if let Err(error) = self.store().bury(&upload.key(), upload.progress.as_deref()).await {
             tracing::warn!(upload = %upload.id, %error, "left for the sweep");
@@ -177,7 +186,7 @@ impl Registry {
         let received = self.append(open, &mut pieces, room).await;
         if received.is_err() {
             // Still to be read, in part.
-            *body = Some(Body::new(http_body_stream(pieces)));
+            *body = Some(Body::from_stream(pieces));
         }
         received
     }
@@ -187,10 +196,12 @@ impl Registry {
         let mut working = None;
         let mut claimed = tokio::time::Instant::now();
         loop {
-            let batch = next_batch(pieces).await?;
+            let batch = next_batch(pieces, self.inner.settings.stall).await;
+            // Also when nothing more comes: who closes the upload finds no one writing to it.
             if let Some(work) = working.take() {
                 finished(work).await?;
             }
+            let batch = batch?;
             if batch.is_empty() {
                 return Ok(());
             }
@@ -222,12 +233,12 @@ impl Registry {
         }
         let (found, size) = (open.writer.digest().await, open.writer.size_bytes().await);
         if found != *digest {
-            self.end(&open.upload).await?;
+            self.discard(open).await?;
             let text = format!("the {size} bytes have the digest {found}, not {digest}; the upload is ended");
             return Err(Refusal::new(Code::DigestInvalid, text));
         }
         if size > self.inner.usage.room(self.store(), &at.org).await? {
-            self.end(&open.upload).await?;
+            self.discard(open).await?;
             return Err(self.inner.usage.exceeded());
         }
         open.writer.finish().await?;
@@ -247,15 +258,15 @@ impl Registry {
 }
 
 /// What is there of a body, up to a batch: waits for the first piece, and takes what has come with it.
-async fn next_batch(pieces: &mut BodyDataStream) -> Result<Vec<Bytes>, Refusal> {
+async fn next_batch(pieces: &mut BodyDataStream, stall: Duration) -> Result<Vec<Bytes>, Refusal> {
     let stalled = |_| {
-        let text = format!("nothing came for {} s", STALL.as_secs());
+        let text = format!("nothing came for {} s", stall.as_secs());
         Refusal::new(Code::BlobUploadInvalid, text)
     };
     let broken = |_| Refusal::new(Code::BlobUploadInvalid, "the connection broke");
     let (mut batch, mut bytes) = (Vec::new(), 0);
     while bytes < BATCH_BYTES {
-        match tokio::time::timeout(STALL, pieces.next()).await.map_err(stalled)? {
+        match tokio::time::timeout(stall, pieces.next()).await.map_err(stalled)? {
             Some(piece) => {
                 let piece = piece.map_err(broken)?;
                 bytes += piece.len();
@@ -285,10 +296,6 @@ pub(crate) async fn drain(body: Body) {
         }
     };
     let _ = tokio::time::timeout(DRAIN_TIME, read).await;
-}
-
-fn http_body_stream(pieces: BodyDataStream) -> Body {
-    Body::from_stream(pieces)
 }
 
 fn random() -> u128 {

@@ -23,6 +23,7 @@ pub struct ServerConfig {
     pub logs: Logs,
     pub limits: Limits,
     pub registry: Registry,
+    pub builds: Builds,
     pub timing: Timing,
 }
 
@@ -124,6 +125,8 @@ pub struct Limits {
     pub log_body_bytes: usize,
     /// How long a connection may bring no request, or half of its head. Longer than clients and load balancers keep one.
     pub idle_s: u64,
+    /// How long a client may bring nothing of a blob, or take nothing of an answer.
+    pub stall_s: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -135,6 +138,24 @@ pub struct Registry {
     pub grace_s: u64,
     /// How often the registry looks for such.
     pub sweep_s: u64,
+    /// `host[:port]/path` of another registry (ECR, ACR, GAR, any of OCI) that artifacts are kept in instead of ours; build
+    /// runners sign in there with their host's docker login.
+    pub external: String,
+    /// That one speaks HTTP without TLS.
+    pub external_plain_http: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Builds {
+    /// Who starts the build runners: `process` (this server, each as a process of its own) or `none` (you do).
+    pub launcher: String,
+    /// The program; `ferry-runner` beside this one when empty.
+    pub runner_program: String,
+    /// A runner that had nothing to build for so long is stopped.
+    pub idle_s: u64,
+    /// Each org's runner gets a user of its own, from this number on; 0 = the server's user. Needs root.
+    pub users_from: u32,
 }
 
 impl Default for ServerConfig {
@@ -164,8 +185,16 @@ impl Default for ServerConfig {
                 archive_bytes: c::ARCHIVE_BYTES as usize,
                 log_body_bytes: 4 << 20,
                 idle_s: 120,
+                stall_s: 60,
             },
-            registry: Registry { quota_bytes: 50 << 30, grace_s: 86_400, sweep_s: 60 },
+            builds: Builds { launcher: "none".into(), runner_program: String::new(), idle_s: 900, users_from: 0 },
+            registry: Registry {
+                quota_bytes: 50 << 30,
+                grace_s: 86_400,
+                sweep_s: 60,
+                external: String::new(),
+                external_plain_http: false,
+            },
             timing: Timing::default(),
         }
     }
@@ -313,6 +342,12 @@ impl ServerConfig {
         }
         if self.tls.cert_file.as_os_str().is_empty() != self.tls.key_file.as_os_str().is_empty() {
             bail!("tls: give both cert_file and key_file, or neither");
+        }
+        if !matches!(self.builds.launcher.as_str(), "process" | "none") {
+            bail!("builds.launcher is `{}`; use `process` or `none`", self.builds.launcher);
+        }
+        if self.registry.external.contains("://") || self.registry.external.ends_with('/') {
+            bail!("registry.external is `{}`; give `host[:port]/path`", self.registry.external);
         }
         if self.registry.sweep_s == 0 || self.registry.grace_s == 0 {
             bail!("registry: sweep_s and grace_s must be positive");

@@ -52,12 +52,21 @@ pub(crate) fn tls_config(tls: &config::Tls) -> anyhow::Result<Option<Arc<rustls:
     Ok(Some(Arc::new(config)))
 }
 
+/// How long a connection is kept on which nothing happens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Without a request, or with half of a head.
+    pub(crate) idle: Duration,
+    /// With an answer that nobody reads.
+    pub(crate) stall: Duration,
+}
+
 /// Serves until told to stop; then no new connection is taken, and open requests may finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     app: Router,
     tls: Option<Arc<rustls::ServerConfig>>,
-    idle: Duration,
+    patience: Patience,
     stop: CancellationToken,
 ) {
     let app = app.layer(axum::middleware::from_fn(around));
@@ -66,24 +75,26 @@ pub(crate) async fn serve(
             let listener = listener.tap_io(|stream| {
                 let _ = stream.set_nodelay(true);
             });
-            serve_on(listener, app, idle, stop).await;
+            serve_on(listener, app, patience, stop).await;
         }
-        Some(config) => serve_on(TlsListener::start(listener, config, stop.clone()), app, idle, stop).await,
+        Some(config) => serve_on(TlsListener::start(listener, config, stop.clone()), app, patience, stop).await,
     }
 }
 
 /// `axum::serve`, and a bound on connections that bring nothing: their other end may have gone without a word.
-async fn serve_on(mut listener: impl Listener, app: Router, idle: Duration, stop: CancellationToken) {
+async fn serve_on(mut listener: impl Listener, app: Router, patience: Patience, stop: CancellationToken) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(idle);
+    http.timer(TokioTimer::new()).header_read_timeout(patience.idle);
     let connections = GracefulShutdown::new();
     loop {
         let stream = tokio::select! {
             (stream, _) = listener.accept() => stream,
             () = stop.cancelled() => break,
         };
-        let connection =
-            http.serve_connection(TokioIo::new(Reading::new(stream)), TowerToHyperService::new(app.clone()));
+        let connection = http.serve_connection(
+            TokioIo::new(Reading::new(stream, patience.stall)),
+            TowerToHyperService::new(app.clone()),
+        );
         let connection = connections.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -95,19 +106,17 @@ async fn serve_on(mut listener: impl Listener, app: Router, idle: Duration, stop
     connections.shutdown().await;
 }
 
-/// A client that takes nothing of what is sent to it for so long is gone.
-const WRITE_STALL: Duration = Duration::from_secs(60);
-
 /// A connection whose other end must go on reading.
 struct Reading<S> {
     stream: S,
+    stall: Duration,
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Reading<S> {
-    fn new(stream: S) -> Self {
-        Self { stream, stalled: None }
+    fn new(stream: S, stall: Duration) -> Self {
+        Self { stream, stall, stalled: None }
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<std::io::Result<T>>) -> Poll<std::io::Result<T>> {
@@ -115,7 +124,7 @@ impl<S> Reading<S> {
             self.stalled = None;
             return outcome;
         }
-        let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL)));
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.stall)));
         timer.as_mut().poll(cx).map(|()| Err(std::io::ErrorKind::TimedOut.into()))
     }
 }

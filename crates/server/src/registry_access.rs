@@ -43,8 +43,12 @@ impl Access for Nobody {
 }
 
 fn registry(state: &AppState, access: impl Access, public_url: &str, https: bool) -> Registry {
-    let quota_bytes = state.config.registry.quota_bytes;
-    let settings = Settings { public_url: public_url.to_owned(), https, quota_bytes };
+    let settings = Settings {
+        public_url: public_url.to_owned(),
+        https,
+        quota_bytes: state.config.registry.quota_bytes,
+        stall: std::time::Duration::from_secs(state.config.limits.stall_s),
+    };
     Registry::new(state.store().clone(), access, Arc::clone(&state.conductor.clock), settings)
 }
 

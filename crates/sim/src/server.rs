@@ -308,7 +308,7 @@ impl Server {
             };
             ready(conductor.submit_action(install.clone(), runner, action, "user", Some(idem)))
         };
-        Some(queued.ok()?.id)
+        Some(queued.ok()?.job.id)
     }
 
     pub(crate) fn job(&self, id: &JobId) -> Option<Job> {

@@ -171,21 +171,20 @@ impl Store {
             .glance(move |tx| {
                 let hash = hash.clone();
                 Box::pin(async move {
-                    let row = tx
-                        .get(
-                            "SELECT t.id, t.org_id, t.role, a.id, a.email, a.created_at FROM tokens t JOIN accounts a ON a.id = t.account_id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2)",
+                    let rows = tx
+                        .query(
+                            "SELECT t.id, t.org_id, t.role, a.id, a.email, a.created_at, m.org_id, m.role FROM tokens t JOIN accounts a ON a.id = t.account_id LEFT JOIN members m ON m.account_id = a.id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY m.org_id",
                             params![hash, now],
                         )
-                        .await?
-                        .ok_or(StoreError::NotFound("token"))?;
-                    let account = Account { id: row.get(3)?, email: row.get(4)?, created_at: row.get(5)? };
-                    let rows = tx
-                        .query("SELECT org_id, role FROM members WHERE account_id = $1 ORDER BY org_id", params![&account.id])
                         .await?;
-                    let members = rows
-                        .iter()
-                        .map(|r| Ok(Member { org_id: r.get(0)?, role: role(&r.get::<String>(1)?)? }))
-                        .collect::<Result<_>>()?;
+                    let row = rows.first().ok_or(StoreError::NotFound("token"))?;
+                    let account = Account { id: row.get(3)?, email: row.get(4)?, created_at: row.get(5)? };
+                    let mut members = Vec::new();
+                    for row in &rows {
+                        if let Some(org_id) = row.get(6)? {
+                            members.push(Member { org_id, role: role(&row.get::<String>(7)?)? });
+                        }
+                    }
                     let role = role(&row.get::<String>(2)?)?;
                     Ok(TokenOwner { token_id: row.get(0)?, account, org_id: row.get(1)?, role, members })
                 })
@@ -200,7 +199,7 @@ impl Store {
                 let used = used.clone();
                 Box::pin(async move {
                     for (id, at) in used {
-                        tx.exec("UPDATE tokens SET last_used_at = $2 WHERE id = $1", params![&id, at]).await?;
+                        tx.exec_later("UPDATE tokens SET last_used_at = $2 WHERE id = $1", params![&id, at]).await?;
                     }
                     Ok(())
                 })

@@ -36,12 +36,11 @@ fn from_row(row: &Row) -> Result<ActionRun> {
 }
 
 pub(crate) async fn insert(tx: &mut Tx<'_>, org: &OrgId, run: &ActionRun) -> Result<()> {
-    tx.exec(
+    tx.exec_later(
         "INSERT INTO action_runs (id, org_id, install_id, entity_id, section_id, job_id, trigger_type, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         params![&run.id, org, &run.install_id, &run.action_id, &run.section_id, &run.job_id, &run.trigger_type, &run.created_by, run.created_at],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 impl Store {

@@ -248,6 +248,18 @@ impl Store {
             .await
     }
 
+    /// Orgs that wait for a build.
+    pub async fn orgs_with_open_builds(&self) -> Result<Vec<OrgId>> {
+        self.main()
+            .read(move |tx| {
+                Box::pin(async move {
+                    let rows = tx.query("SELECT DISTINCT org_id FROM builds WHERE status = 'open'", vec![]).await?;
+                    rows.iter().map(|row| row.get(0)).collect()
+                })
+            })
+            .await
+    }
+
     /// Writes how an open build ended; the first to say so wins.
     pub async fn end_build(&self, build: &Build, end: BuildEnd, now: Timestamp) -> Result<Build> {
         let build = build.clone();

@@ -54,6 +54,11 @@ impl StoreError {
         Self::Db { message: message.to_string(), transient: false }
     }
 
+    /// A job is not as it was read.
+    pub(crate) fn moved() -> Self {
+        Self::Db { message: "a job changed under our hands".into(), transient: true }
+    }
+
     pub(crate) fn corrupt(what: &str) -> Self {
         Self::Db { message: format!("a stored {what} can't be read"), transient: false }
     }
@@ -75,6 +80,9 @@ impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
         if error.code() == Some(&tokio_postgres::error::SqlState::DISK_FULL) {
             return Self::Full;
+        }
+        if error.as_db_error().is_some_and(|e| e.table() == Some("events") && e.column() == Some("subject_id")) {
+            return Self::moved();
         }
         // Class 08, 53, 57: connection, resources, operator. No code at all: the connection itself broke.
         let transient = error.code().is_none_or(|c| {

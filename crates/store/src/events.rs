@@ -90,8 +90,7 @@ pub(crate) struct Note<'a> {
 
 pub(crate) async fn record(tx: &mut Tx<'_>, note: Note<'_>) -> Result<()> {
     let Note { org, now, kind, subject, actor, data } = note;
-    tx.exec(INSERT, params![org, now, kind, subject.0, subject.1, actor, data.to_string()]).await?;
-    Ok(())
+    tx.exec_later(INSERT, params![org, now, kind, subject.0, subject.1, actor, data.to_string()]).await
 }
 
 fn from_row(row: &Row) -> Result<Event> {

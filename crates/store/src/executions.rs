@@ -6,7 +6,7 @@ use model::{ExecutionId, ExecutionResult, JobEvent, JobId, JobState, Outcome, Ru
 
 use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
-use crate::jobs::{Job, job_by_id, move_job, target_holder};
+use crate::jobs::{self, Job, job_by_id, move_job, target_holder};
 use crate::notify::topic;
 use crate::queue::PollInput;
 use crate::{Result, Store, StoreError};
@@ -49,7 +49,7 @@ pub struct ResultWritten {
 
 const COLUMNS: &str = "SELECT id, org_id, job_id, runner_id, epoch, generation, state, reason, token_hash, lease_until, steps, log_chunks, created_at, started_at, finished_at, result IS NOT NULL FROM executions";
 
-fn from_row(row: &Row) -> Result<ExecutionRow> {
+pub(crate) fn from_row(row: &Row) -> Result<ExecutionRow> {
     Ok(ExecutionRow {
         id: row.get(0)?,
         org_id: row.get(1)?,
@@ -89,32 +89,29 @@ pub(crate) async fn insert(
     token_hash: &str,
     input: &PollInput,
 ) -> Result<()> {
-    tx.exec(
+    tx.exec_later(
         "INSERT INTO executions (id, org_id, job_id, runner_id, epoch, generation, state, reason, token_hash, lease_until, created_at) VALUES ($1, $2, $3, $4, $5, $6, 'pending', '', $7, $8, $9)",
         params![id, &job.org_id, &job.id, &job.runner_id, job.epoch, input.generation, token_hash, input.now.plus_s(input.lease_s as i64), input.now],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 async fn set_state(tx: &mut Tx<'_>, id: &ExecutionId, state: &str, reason: &str, now: Timestamp) -> Result<()> {
     let finished = (!matches!(state, "pending" | "in-progress" | "unknown")).then_some(now);
-    tx.exec(
+    tx.exec_later(
         "UPDATE executions SET state = $2, reason = $3, finished_at = $4 WHERE id = $1",
         params![id, state, reason, finished],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Ends the current execution of a job, where there is one.
 pub(crate) async fn end_current(tx: &mut Tx<'_>, job: &Job, state: &str, reason: &str, now: Timestamp) -> Result<()> {
-    tx.exec(
+    tx.exec_later(
         "UPDATE executions SET state = $3, reason = $4, finished_at = $5 WHERE job_id = $1 AND epoch = $2 AND state IN ('pending', 'in-progress', 'unknown')",
         params![&job.id, job.epoch, state, reason, now],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// An execution of which nothing was started goes back to the queue.
@@ -173,10 +170,9 @@ pub(crate) async fn vanish(
 
 /// The executor of an unknown job is certainly gone: others may work on its target, and no renewal revives it.
 pub(crate) async fn release(tx: &mut Tx<'_>, execution: &ExecutionRow, job: &Job, now: Timestamp) -> Result<()> {
-    tx.exec("UPDATE jobs SET released = 1 WHERE id = $1 AND state = 'unknown'", params![&job.id]).await?;
+    tx.exec_later("UPDATE jobs SET released = 1 WHERE id = $1 AND state = 'unknown'", params![&job.id]).await?;
     let over = "UPDATE executions SET finished_at = $2 WHERE id = $1 AND state = 'unknown' AND finished_at IS NULL";
-    tx.exec(over, params![&execution.id, now]).await?;
-    Ok(())
+    tx.exec_later(over, params![&execution.id, now]).await
 }
 
 /// Ends all executions of a runner whose session is over.
@@ -195,16 +191,49 @@ pub(crate) async fn fence_executions(tx: &mut Tx<'_>, runner: &RunnerId, reason:
     Ok(())
 }
 
-/// Only the session that claimed an execution may write to it, unless a newer one has taken its place.
+/// A runner, and the execution and the job that it speaks of.
+const SPOKEN: &str = "SELECT r.generation, r.revoked_at, e.id, e.org_id, e.job_id, e.runner_id, e.epoch, e.generation, e.state, e.reason, e.token_hash, e.lease_until, e.steps, e.log_chunks, e.created_at, e.started_at, e.finished_at, e.result IS NOT NULL, j.id, j.org_id, j.runner_id, j.install_id, j.type, j.grp, j.operation, j.name, j.state, j.reason, j.error_code, j.target, j.priority, j.epoch, j.version, j.max_executions, j.timeout_s, j.queue_until, j.log_stream_id, j.cancel_at, j.released, j.created_by, j.created_at, j.updated_at, j.started_at, j.finished_at FROM runners r LEFT JOIN executions e ON e.id = $2 LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1";
+/// How many columns an execution has.
+const WIDTH: usize = 16;
+
+struct Spoken {
+    session: Row,
+    execution: Row,
+    job: Row,
+}
+
+/// What a runner's word about an execution is compared with; `None` where there is no such runner.
+async fn spoken(tx: &mut Tx<'_>, runner: &RunnerId, id: &ExecutionId) -> Result<Option<Spoken>> {
+    let Some(row) = tx.get(SPOKEN, params![runner, id]).await? else { return Ok(None) };
+    let (session, rest) = row.split(2);
+    let (execution, job) = rest.split(WIDTH);
+    Ok(Some(Spoken { session, execution, job }))
+}
+
+impl Spoken {
+    /// Only the session that claimed an execution may write to it, unless a newer one has taken its place.
+    fn check_session(&self, generation: u64) -> Result<()> {
+        let revoked = self.session.get::<Option<Timestamp>>(1)?.is_some();
+        if self.session.get::<u64>(0)? != generation || revoked { Err(StoreError::Fenced) } else { Ok(()) }
+    }
+
+    fn execution(&self) -> Result<ExecutionRow> {
+        let there = self.execution.get::<Option<ExecutionId>>(0)?.is_some();
+        if there { from_row(&self.execution) } else { Err(StoreError::NotFound("execution")) }
+    }
+
+    fn job(&self) -> Result<Job> {
+        let there = self.job.get::<Option<JobId>>(0)?.is_some();
+        if there { jobs::from_row(&self.job) } else { Err(StoreError::NotFound("job")) }
+    }
+}
+
 async fn check_session(tx: &mut Tx<'_>, runner: &RunnerId, generation: u64) -> Result<()> {
     let row = tx
         .get("SELECT generation, revoked_at FROM runners WHERE id = $1", params![runner])
         .await?
         .ok_or(StoreError::NotFound("runner"))?;
-    if row.get::<u64>(0)? != generation || row.get::<Option<Timestamp>>(1)?.is_some() {
-        return Err(StoreError::Fenced);
-    }
-    Ok(())
+    Spoken { session: row, execution: Row(vec![]), job: Row(vec![]) }.check_session(generation)
 }
 
 impl Store {
@@ -250,9 +279,9 @@ impl Store {
             .write(move |tx| {
                 let (runner, id) = (runner.clone(), id.clone());
                 Box::pin(async move {
-                    check_session(tx, &runner, generation).await?;
-                    let execution = by_id(tx, &id).await?;
-                    let mut job = job_by_id(tx, &execution.job_id).await?;
+                    let spoken = spoken(tx, &runner, &id).await?.ok_or(StoreError::NotFound("runner"))?;
+                    spoken.check_session(generation)?;
+                    let (execution, mut job) = (spoken.execution()?, spoken.job()?);
                     if execution.runner_id != runner {
                         return Err(StoreError::NotFound("execution"));
                     }
@@ -264,7 +293,7 @@ impl Store {
                         (JobState::Running, "in-progress") => {}
                         (JobState::Claimed, "pending") => {
                             move_job(tx, &mut job, JobEvent::Start, "", None, runner.as_str(), now).await?;
-                            tx.exec(
+                            tx.exec_later(
                                 "UPDATE executions SET state = 'in-progress', started_at = $2, lease_until = $3 WHERE id = $1",
                                 params![&id, now, lease_until],
                             )
@@ -366,15 +395,16 @@ impl Store {
                 let (org, runner, id, result, sealed, steps) =
                     (org.clone(), runner.clone(), id.clone(), result.clone(), sealed.clone(), steps.clone());
                 Box::pin(async move {
-                    let execution = by_id(tx, &id).await?;
+                    let spoken = spoken(tx, &runner, &id).await?.ok_or(StoreError::NotFound("execution"))?;
+                    let execution = spoken.execution()?;
                     if execution.org_id != org || execution.runner_id != runner {
                         return Err(StoreError::NotFound("execution"));
                     }
-                    let mut job = job_by_id(tx, &execution.job_id).await?;
+                    let mut job = spoken.job()?;
                     if execution.has_result {
                         return Ok(ResultWritten { job, recorded: false });
                     }
-                    check_session(tx, &runner, generation).await?;
+                    spoken.check_session(generation)?;
                     let stale = job.epoch != epoch || execution.epoch != epoch || execution.generation != generation;
                     if stale && !crash::broken!("result_epoch") {
                         return Err(StoreError::LeaseLost);
@@ -388,7 +418,7 @@ impl Store {
                     let reason = result.error.as_ref().map_or("", |e| e.message.as_str());
                     let code = result.error.as_ref().map(|e| e.code.as_str());
                     move_job(tx, &mut job, event, reason, code, runner.as_str(), now).await?;
-                    tx.exec(
+                    tx.exec_later(
                         "UPDATE executions SET state = $2, reason = $3, steps = $4, result = $5, log_chunks = $6, finished_at = $7 WHERE id = $1",
                         params![&id, job.state.as_str(), reason, steps, sealed, result.log_chunks, now],
                     )
@@ -513,12 +543,13 @@ async fn renew_one(
     until: Timestamp,
     now: Timestamp,
 ) -> Result<Renewal> {
-    let execution = match by_id(tx, id).await {
+    let Some(spoken) = spoken(tx, runner, id).await? else { return Ok(Renewal::Lost) };
+    let execution = match spoken.execution() {
         Ok(e) if e.runner_id == *runner && e.generation == generation && e.epoch == epoch => e,
         Ok(_) | Err(StoreError::NotFound(_)) => return Ok(Renewal::Lost),
         Err(other) => return Err(other),
     };
-    let mut job = job_by_id(tx, &execution.job_id).await?;
+    let mut job = spoken.job()?;
     if job.epoch != epoch {
         return Ok(Renewal::Lost);
     }
@@ -543,7 +574,7 @@ async fn renew_one(
         | JobState::Cancelled
         | JobState::NotAttempted => return Ok(Renewal::Lost),
     }
-    tx.exec(
+    tx.exec_later(
         "UPDATE executions SET lease_until = $2, state = CASE WHEN state = 'unknown' THEN 'in-progress' ELSE state END, reason = '' WHERE id = $1",
         params![id, until],
     )
@@ -557,7 +588,6 @@ async fn note_health(tx: &mut Tx<'_>, job: &Job, result: &ExecutionResult, now: 
         return Ok(());
     }
     let outputs = serde_json::to_string(&result.outputs).map_err(StoreError::db)?;
-    tx.exec("UPDATE runners SET health = $2, health_at = $3 WHERE id = $1", params![&job.runner_id, outputs, now])
-        .await?;
-    Ok(())
+    let sql = "UPDATE runners SET health = $2, health_at = $3 WHERE id = $1";
+    tx.exec_later(sql, params![&job.runner_id, outputs, now]).await
 }

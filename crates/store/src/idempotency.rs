@@ -25,10 +25,20 @@ pub(crate) async fn idempotent(tx: &mut Tx<'_>, idem: Option<&Idempotency>) -> R
     let Some(idem) = idem else { return Ok(None) };
     let sql = "SELECT request_digest, resource_id FROM idempotency WHERE scope = $1 AND key = $2";
     let Some(row) = tx.get(sql, params![&idem.scope, &idem.key]).await? else { return Ok(None) };
-    if row.get::<String>(0)? != idem.request_digest.as_str() {
-        return Err(StoreError::IdempotencyMismatch);
+    same_request(Some(idem), Some(row.get(0)?), Some(row.get(1)?))
+}
+
+/// What was made under the key before, if it was by the same request.
+pub(crate) fn same_request(
+    idem: Option<&Idempotency>,
+    digest: Option<String>,
+    made: Option<String>,
+) -> Result<Option<String>> {
+    match (idem, digest) {
+        (Some(idem), Some(digest)) if digest != idem.request_digest.as_str() => Err(StoreError::IdempotencyMismatch),
+        (Some(_), Some(_)) => Ok(made),
+        (None, _) | (_, None) => Ok(None),
     }
-    Ok(Some(row.get(1)?))
 }
 
 pub(crate) async fn remember(
@@ -38,12 +48,11 @@ pub(crate) async fn remember(
     now: Timestamp,
 ) -> Result<()> {
     let Some(idem) = idem else { return Ok(()) };
-    tx.exec(
+    tx.exec_later(
         "INSERT INTO idempotency (scope, key, request_digest, resource_id, created_at) VALUES ($1, $2, $3, $4, $5)",
         params![&idem.scope, &idem.key, idem.request_digest.as_str(), resource, now],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 impl Store {

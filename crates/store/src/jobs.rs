@@ -14,7 +14,7 @@ use crate::builds::{self, Build};
 use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
 use crate::executions;
-use crate::idempotency::{Idempotency, idempotent, remember};
+use crate::idempotency::{Idempotency, idempotent, remember, same_request};
 use crate::notify::topic;
 use crate::queue::Assigned;
 use crate::{Result, Store, StoreError};
@@ -79,13 +79,21 @@ pub struct NewJob {
 pub struct Queued {
     pub job: Job,
     pub replayed: bool,
+    /// Where it was queued; one that was queued before may stand elsewhere by now.
+    pub place: Option<Place>,
+}
+
+/// Where a job stands in the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Who holds its target.
+    pub held_by: Option<JobId>,
+    /// How many stand before it, as far as they are counted.
+    pub ahead: u64,
 }
 
 const COLUMNS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at FROM jobs";
-/// The same, with what a claim takes along.
-const WITH_PAPERS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at, order_payload, order_key, order_signature, spec FROM jobs WHERE id = $1";
-
-fn from_row(row: &Row) -> Result<Job> {
+pub(crate) fn from_row(row: &Row) -> Result<Job> {
     let corrupt = || StoreError::corrupt("job");
     Ok(Job {
         id: row.get(0)?,
@@ -122,12 +130,18 @@ pub(crate) async fn job_by_id(tx: &mut Tx<'_>, id: &JobId) -> Result<Job> {
     from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("job"))?)
 }
 
-/// A job with its signed order and its sealed spec.
-pub(crate) async fn job_with_papers(tx: &mut Tx<'_>, id: &JobId) -> Result<(Job, Signed, Vec<u8>)> {
-    let row = tx.get(WITH_PAPERS, params![id]).await?.ok_or(StoreError::NotFound("job"))?;
-    let order = Signed { payload: row.get(26)?, key: row.get(27)?, signature: row.get(28)? };
-    Ok((from_row(&row)?, order, row.get(29)?))
+/// The rest of a row that a claim reads: the signed order, and the sealed spec.
+pub(crate) fn papers_from(row: &Row) -> Result<(Signed, Vec<u8>)> {
+    Ok((Signed { payload: row.get(0)?, key: row.get(1)?, signature: row.get(2)? }, row.get(3)?))
 }
+
+/// How many columns a job has.
+pub(crate) const WIDTH: usize = 26;
+
+const MOVE: &str = "UPDATE jobs SET state = $3, reason = $4, error_code = $5, epoch = $6, started_at = $7, finished_at = $8, updated_at = $9, released = 0, version = version + 1 WHERE id = $1 AND version = $2";
+/// The same with its event, for PostgreSQL. Nobody waits for the count: where no job is moved the event has no subject, and
+/// that is an error (see `StoreError::moved`).
+const MOVE_AND_RECORD: &str = "WITH moved AS (UPDATE jobs SET state = $3, reason = $4, error_code = $5, epoch = $6, started_at = $7, finished_at = $8, updated_at = $9, released = 0, version = version + 1 WHERE id = $1 AND version = $2 RETURNING id) INSERT INTO events (xid, org_id, time, kind, subject_type, subject_id, actor, data) VALUES (pg_current_xact_id()::text::bigint, $10, $9, 'job.state', 'job', (SELECT id FROM moved), $11, $12)";
 
 /// Moves a job by its state machine, writes it if nobody else has, and records the event.
 pub(crate) async fn move_job(
@@ -159,21 +173,21 @@ pub(crate) async fn move_job(
     if to.is_terminal() {
         job.finished_at = Some(now);
     }
-    let changed = tx
-        .exec(
-            "UPDATE jobs SET state = $3, reason = $4, error_code = $5, epoch = $6, started_at = $7, finished_at = $8, updated_at = $9, released = 0, version = version + 1 WHERE id = $1 AND version = $2",
-            params![&job.id, job.version, to.as_str(), reason, error_code, job.epoch, job.started_at, job.finished_at, now],
-        )
-        .await?;
-    if changed != 1 {
-        return Err(StoreError::Db { message: "a job changed under our hands".into(), transient: true });
-    }
-    job.version += 1;
-    job.released = false;
     let data = serde_json::json!({
         "from": from, "to": to, "reason": reason, "epoch": job.epoch, "type": job.job_type,
         "install_id": job.install_id, "runner_id": job.runner_id,
     });
+    let mut params =
+        params![&job.id, job.version, to.as_str(), reason, error_code, job.epoch, job.started_at, job.finished_at, now];
+    job.version += 1;
+    job.released = false;
+    if tx.is_remote() {
+        params.extend(params![&job.org_id, actor, data.to_string()]);
+        return tx.exec_later(MOVE_AND_RECORD, params).await;
+    }
+    if tx.exec(MOVE, params).await? != 1 {
+        return Err(StoreError::moved());
+    }
     let subject = ("job", job.id.as_str());
     record(tx, Note { org: &job.org_id, now, kind: "job.state", subject, actor, data }).await
 }
@@ -280,26 +294,24 @@ impl Store {
             .await
     }
 
-    /// What the waiting reason needs beside the runner: who holds the target, and how many stand before it, as far as
-    /// they are counted.
-    pub async fn queue_place(&self, job: &Job) -> Result<(Option<JobId>, u64)> {
+    /// What the waiting reason needs beside the runner.
+    pub async fn queue_place(&self, job: &Job) -> Result<Place> {
         let job = job.clone();
         self.main()
             .glance(move |tx| {
                 let job = job.clone();
                 Box::pin(async move {
-                    let holder = match &job.target {
-                        Some(target) => target_holder(tx, &job.runner_id, target).await?,
-                        None => None,
-                    };
-                    let row = tx
-                        .get(
-                            "SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (priority > $3 OR (priority = $3 AND (created_at, id) < ($4, $5))) LIMIT $6) ahead",
-                            params![&job.runner_id, job.group.as_str(), job.priority, job.created_at, &job.id, constants::QUEUE_COUNTED],
-                        )
-                        .await?
-                        .ok_or_else(|| StoreError::corrupt("count"))?;
-                    Ok((holder, row.get(0)?))
+                    let params = params![
+                        &job.runner_id,
+                        job.group.as_str(),
+                        job.priority,
+                        job.created_at,
+                        &job.id,
+                        constants::QUEUE_COUNTED,
+                        job.target.as_ref()
+                    ];
+                    let row = tx.get(PLACE, params).await?.ok_or_else(|| StoreError::corrupt("count"))?;
+                    Ok(Place { held_by: row.get(0)?, ahead: row.get(1)? })
                 })
             })
             .await
@@ -329,7 +341,7 @@ impl Store {
                             return Err(StoreError::Conflict(text.into()));
                         }
                         JobState::Running | JobState::Unknown if job.cancel_at.is_none() => {
-                            tx.exec("UPDATE jobs SET cancel_at = $2, updated_at = $2 WHERE id = $1", params![&id, now])
+                            tx.exec_later("UPDATE jobs SET cancel_at = $2, updated_at = $2 WHERE id = $1", params![&id, now])
                                 .await?;
                             job.cancel_at = Some(now);
                             let subject = ("job", job.id.as_str());
@@ -498,22 +510,54 @@ impl Store {
     }
 }
 
+/// Who holds the target of a job, and how many stand before it.
+macro_rules! place {
+    () => {
+        "(SELECT id FROM jobs WHERE runner_id = $1 AND target = $7 AND state IN ('available', 'in-progress', 'unknown') AND released = 0 LIMIT 1), (SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (priority > $3 OR (priority = $3 AND (created_at, id) < ($4, $5))) LIMIT $6) ahead)"
+    };
+}
+const PLACE: &str = concat!("SELECT ", place!());
+/// All that a new job needs to know: its place, that its runner is there, and what was queued under its key before.
+const BEFORE: &str = concat!(
+    "SELECT ",
+    place!(),
+    ", i.request_digest, i.resource_id FROM runners r LEFT JOIN idempotency i ON i.scope = $9 AND i.key = $10 WHERE r.id = $1 AND r.org_id = $8"
+);
+
 async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) -> Result<Queued> {
-    if let Some(found) = idempotent(tx, idem).await? {
+    let now = new.now;
+    let (scope, key) = (idem.map(|i| &i.scope), idem.map(|i| &i.key));
+    let before = params![
+        &new.runner_id,
+        new.job_type.group().as_str(),
+        new.priority,
+        now,
+        &new.id,
+        constants::QUEUE_COUNTED,
+        new.target.as_ref(),
+        &new.org_id,
+        scope,
+        key
+    ];
+    let row = tx.get(BEFORE, before).await?;
+    let found = match &row {
+        Some(row) => same_request(idem, row.get(2)?, row.get(3)?)?,
+        None => idempotent(tx, idem).await?,
+    };
+    if let Some(found) = found {
         let id = JobId::parse(&found).map_err(|_| StoreError::corrupt("idempotency key"))?;
-        return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true });
+        return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true, place: None });
     }
     if let Some(build) = &new.build
         && let Some(id) = builds::open_job(tx, build).await?
     {
-        return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true });
+        return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true, place: None });
     }
-    let now = new.now;
-    let known = "SELECT 1 FROM runners WHERE id = $1 AND org_id = $2";
-    tx.get(known, params![&new.runner_id, &new.org_id]).await?.ok_or(StoreError::NotFound("runner"))?;
+    let row = row.ok_or(StoreError::NotFound("runner"))?;
+    let place = Place { held_by: row.get(0)?, ahead: row.get(1)? };
     let attempts = if new.job_type.is_read_only() { constants::READ_ONLY_ATTEMPTS } else { 1 };
     let queue_until = now.plus_s(constants::QUEUE_TIMEOUT_S as i64);
-    tx.exec(
+    tx.exec_later(
         "INSERT INTO jobs (id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, target, priority, epoch, version, max_executions, timeout_s, queue_until, spec, order_payload, order_key, order_signature, log_stream_id, released, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', '', $9, $10, 0, 1, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $20)",
         params![
             &new.id,
@@ -579,7 +623,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
         started_at: None,
         finished_at: None,
     };
-    Ok(Queued { job, replayed: false })
+    Ok(Queued { job, replayed: false, place: Some(place) })
 }
 
 pub(crate) async fn target_holder(tx: &mut Tx<'_>, runner: &RunnerId, target: &str) -> Result<Option<JobId>> {

@@ -8,6 +8,7 @@ use futures::StreamExt as _;
 use tokio::sync::{Notify, mpsc};
 
 use crate::Result;
+use crate::crypto::random;
 use crate::db::connect_plain;
 
 /// Names of what can be waited for.
@@ -85,8 +86,9 @@ impl Notifier {
         let (mut remote, mut tasks) = (None, Tasks::default());
         if database_url.starts_with("postgres") {
             let (send, receive) = mpsc::channel(QUEUE);
-            tasks.0.push(tokio::spawn(speak(database_url.to_owned(), receive)).abort_handle());
-            tasks.0.push(tokio::spawn(listen(database_url.to_owned(), Arc::clone(&topics))).abort_handle());
+            let own: Arc<str> = format!("from:{:016x}", u64::from_be_bytes(random())).into();
+            tasks.0.push(tokio::spawn(speak(database_url.to_owned(), Arc::clone(&own), receive)).abort_handle());
+            tasks.0.push(tokio::spawn(listen(database_url.to_owned(), own, Arc::clone(&topics))).abort_handle());
             remote = Some(send);
         }
         Ok(Self { topics, remote, _tasks: Arc::new(tasks) })
@@ -115,8 +117,9 @@ fn wake_local(topics: &Topics, topic: &str) {
     }
 }
 
-/// Sends topics to the other replicas, many in one statement.
-async fn speak(url: String, mut topics: mpsc::Receiver<String>) {
+/// Sends topics to the other replicas, many in one statement. The first word says who speaks: they come back to us too, who
+/// have woken everybody already.
+async fn speak(url: String, own: Arc<str>, mut topics: mpsc::Receiver<String>) {
     let pause = std::time::Duration::from_secs(1);
     while let Some(first) = topics.recv().await {
         let Ok((client, connection)) = connect_plain(&url).await else {
@@ -124,6 +127,10 @@ async fn speak(url: String, mut topics: mpsc::Receiver<String>) {
             continue;
         };
         let driver = tokio::spawn(connection);
+        let Ok(notify) = client.prepare("SELECT pg_notify($1, $2)").await else {
+            driver.abort();
+            continue;
+        };
         let mut next = Some(first);
         while let Some(first) = next {
             let mut batch = BTreeSet::from([first]);
@@ -131,8 +138,9 @@ async fn speak(url: String, mut topics: mpsc::Receiver<String>) {
                 let Ok(more) = topics.try_recv() else { break };
                 batch.insert(more);
             }
-            let payload = batch.into_iter().collect::<Vec<_>>().join(" ");
-            if client.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &payload]).await.is_err() {
+            let words: Vec<&str> = std::iter::once(&*own).chain(batch.iter().map(String::as_str)).collect();
+            let payload = words.join(" ");
+            if client.execute(&notify, &[&CHANNEL, &payload]).await.is_err() {
                 break;
             }
             next = topics.recv().await;
@@ -141,23 +149,26 @@ async fn speak(url: String, mut topics: mpsc::Receiver<String>) {
     }
 }
 
-async fn listen(url: String, topics: Topics) {
+async fn listen(url: String, own: Arc<str>, topics: Topics) {
     loop {
-        if let Err(error) = listen_once(&url, &topics).await {
+        if let Err(error) = listen_once(&url, &own, &topics).await {
             tracing::debug!(%error, "the wake-up connection is made anew");
         }
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
 }
 
-async fn listen_once(url: &str, topics: &Topics) -> Result<()> {
+async fn listen_once(url: &str, own: &Arc<str>, topics: &Topics) -> Result<()> {
     let (client, mut connection) = connect_plain(url).await?;
-    let woken = Arc::clone(topics);
+    let (own, woken) = (Arc::clone(own), Arc::clone(topics));
     let driver = tokio::spawn(async move {
         let mut messages = futures::stream::poll_fn(move |cx| connection.poll_message(cx));
         while let Some(Ok(message)) = messages.next().await {
             if let tokio_postgres::AsyncMessage::Notification(note) = message {
-                note.payload().split(' ').for_each(|topic| wake_local(&woken, topic));
+                // An earlier version does not say who speaks: its first word is a topic.
+                if !note.payload().starts_with(&*own) {
+                    note.payload().split(' ').for_each(|topic| wake_local(&woken, topic));
+                }
             }
         }
     });

@@ -1,5 +1,6 @@
 //! The queue as a runner sees it: a look compares lists and finds what may be claimed; one transaction writes what follows.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -7,9 +8,9 @@ use model::papers::Signed;
 use model::runner::{HeldState, RunnerSettings};
 use model::{ExecutionId, JobEvent, JobGroup, JobId, OrgId, RunnerId, Timestamp};
 
-use crate::db::{Tx, params};
+use crate::db::{Row, Tx, Value, params};
 use crate::executions::{self, ExecutionRow};
-use crate::jobs::{Job, job_by_id, job_with_papers, move_job};
+use crate::jobs::{self, Job, job_by_id, move_job};
 use crate::notify::topic;
 use crate::{Result, Store, StoreError};
 
@@ -71,7 +72,7 @@ impl Store {
             .main()
             .glance(move |tx| {
                 let input = Arc::clone(&input);
-                Box::pin(async move { look(tx, &input).await })
+                Box::pin(async move { look(tx, &input, Aim::Know).await })
             })
             .await?;
         Ok(found.is_quiet().then_some(found.output))
@@ -102,23 +103,44 @@ struct Found {
     draining: bool,
     /// Executions of ours that the runner's list contradicts.
     contradicted: Vec<(ExecutionRow, Verdict)>,
+    /// There may be something to claim.
+    offers: bool,
     candidates: Vec<Candidate>,
 }
 
 impl Found {
     fn is_quiet(&self) -> bool {
-        self.contradicted.is_empty() && self.candidates.is_empty()
+        self.contradicted.is_empty() && !self.offers
     }
 }
 
-async fn look(tx: &mut Tx<'_>, input: &PollInput) -> Result<Found> {
-    let row = tx
-        .get(
-            "SELECT org_id, generation, revoked_at, draining, settings, poll_process, poll_seq FROM runners WHERE id = $1",
-            params![&input.runner_id],
-        )
-        .await?
-        .ok_or(StoreError::NotFound("runner"))?;
+/// The runner, whether anything is queued for it, and its live executions with whether they are to be cancelled: a row for
+/// each of them, or one row without.
+const LOOK: &str = "SELECT r.org_id, r.generation, r.revoked_at, r.draining, r.settings, r.poll_process, r.poll_seq, EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = r.id AND q.grp > '' AND q.state = 'queued'), j.cancel_at, e.id, e.org_id, e.job_id, e.runner_id, e.epoch, e.generation, e.state, e.reason, e.token_hash, e.lease_until, e.steps, e.log_chunks, e.created_at, e.started_at, e.finished_at, e.result IS NOT NULL FROM runners r LEFT JOIN executions e ON e.runner_id = r.id AND e.state IN ('pending', 'in-progress', 'unknown') LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1 ORDER BY e.id";
+/// How many columns of it come before the execution.
+const LOOK_WIDTH: usize = 9;
+
+/// What a look is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    /// To know whether there is anything to do.
+    Know,
+    /// To do it: candidates come with their papers.
+    Act,
+}
+
+async fn look(tx: &mut Tx<'_>, input: &PollInput, aim: Aim) -> Result<Found> {
+    let look = params![&input.runner_id];
+    // From afar, who comes to act asks for all at once.
+    let (rows, offered) = if tx.is_remote() && aim == Aim::Act {
+        let mut asked = vec![(LOOK, look)];
+        asked.extend(offers(input).map(|params| (WITH_PAPERS, params)));
+        let mut answers = tx.queries(asked).await?.into_iter();
+        (answers.next().unwrap_or_default(), Some(answers.flatten().collect()))
+    } else {
+        (tx.query(LOOK, look).await?, None)
+    };
+    let row = rows.first().ok_or(StoreError::NotFound("runner"))?;
     if row.get::<u64>(1)? != input.generation || row.get::<Option<Timestamp>>(2)?.is_some() {
         return Err(StoreError::Fenced);
     }
@@ -127,6 +149,7 @@ async fn look(tx: &mut Tx<'_>, input: &PollInput) -> Result<Found> {
     if input.order <= (row.get(5)?, row.get(6)?) {
         return Err(StoreError::Conflict("a newer poll of this runner took its place".into()));
     }
+    let queued: bool = row.get(7)?;
     let mut found = Found {
         output: PollOutput {
             org_id: row.get(0)?,
@@ -138,23 +161,34 @@ async fn look(tx: &mut Tx<'_>, input: &PollInput) -> Result<Found> {
         },
         draining: row.get(3)?,
         contradicted: Vec::new(),
+        offers: false,
         candidates: Vec::new(),
     };
-    compare_lists(tx, input, &mut found).await?;
-    if !found.draining {
-        found.candidates = candidates(tx, input).await?;
+    compare_lists(input, rows, &mut found)?;
+    if found.draining || !queued {
+        return Ok(found);
+    }
+    match (offered, aim) {
+        (Some(rows), _) => found.candidates = in_queue_order(rows)?,
+        (None, Aim::Act) => found.candidates = candidates(tx, input).await?,
+        // What is queued may wait for a target, or for a slot of its group. From afar, who acts finds out as cheaply.
+        (None, Aim::Know) if tx.is_remote() => found.offers = input.most() > 0,
+        (None, Aim::Know) => found.offers = offers_any(tx, input).await?,
     }
     Ok(found)
 }
 
 /// Compares what the runner holds with what we think it holds.
-async fn compare_lists(tx: &mut Tx<'_>, input: &PollInput, found: &mut Found) -> Result<()> {
+fn compare_lists(input: &PollInput, rows: Vec<Row>, found: &mut Found) -> Result<()> {
     let mut held: BTreeMap<&ExecutionId, HeldState> = input.held.iter().map(|(id, _, state)| (id, *state)).collect();
-    let live = executions::live(tx, &input.runner_id).await?;
-    let cancelled = if live.is_empty() { BTreeSet::new() } else { cancelled(tx, &input.runner_id).await? };
-    for execution in live {
+    for row in rows {
+        let (runner, execution) = row.split(LOOK_WIDTH);
+        if execution.get::<Option<ExecutionId>>(0)?.is_none() {
+            continue;
+        }
+        let (execution, cancelled) = (executions::from_row(&execution)?, runner.get::<Option<Timestamp>>(8)?.is_some());
         match Verdict::of(&execution, held.remove(&execution.id), input.generation) {
-            Verdict::Held if cancelled.contains(&execution.id) => found.output.cancels.push(execution.id),
+            Verdict::Held if cancelled => found.output.cancels.push(execution.id),
             Verdict::Held | Verdict::Out => {}
             verdict @ (Verdict::HandBack | Verdict::Vanished(_) | Verdict::Gone) => {
                 found.contradicted.push((execution, verdict));
@@ -165,14 +199,8 @@ async fn compare_lists(tx: &mut Tx<'_>, input: &PollInput, found: &mut Found) ->
     Ok(())
 }
 
-/// The live executions of a runner whose jobs are to be cancelled.
-async fn cancelled(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<BTreeSet<ExecutionId>> {
-    let sql = "SELECT e.id FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.runner_id = $1 AND e.state IN ('pending', 'in-progress', 'unknown') AND j.cancel_at IS NOT NULL";
-    tx.query(sql, params![runner]).await?.iter().map(|row| row.get(0)).collect()
-}
-
 async fn act(tx: &mut Tx<'_>, input: &PollInput) -> Result<PollOutput> {
-    let mut found = look(tx, input).await?;
+    let mut found = look(tx, input, Aim::Act).await?;
     if !found.contradicted.is_empty() {
         touch_runner(tx, &input.runner_id).await?;
         for (execution, verdict) in &found.contradicted {
@@ -248,48 +276,70 @@ impl Verdict {
 /// Two polls of one runner at a time, or a poll and a join, do not see each other's writes on PostgreSQL; a write to the
 /// same row makes one of them start over. It comes before all others, so that they wait for each other in one order.
 async fn touch_runner(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<()> {
-    tx.exec("UPDATE runners SET generation = generation WHERE id = $1", params![runner]).await?;
-    Ok(())
+    tx.exec_later("UPDATE runners SET generation = generation WHERE id = $1", params![runner]).await
 }
 
 /// Notes the poll that claims: none that was sent before it is listened to from now on.
 async fn take_turn(tx: &mut Tx<'_>, input: &PollInput) -> Result<()> {
     let (process, seq) = input.order;
-    tx.exec(
+    tx.exec_later(
         "UPDATE runners SET poll_process = $2, poll_seq = $3 WHERE id = $1",
         params![&input.runner_id, process, seq],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// The first jobs of a group whose targets are free. A target that several wait for is offered once, so that they don't
 /// hide the jobs behind them.
-const CANDIDATES: &str = "SELECT id, target, priority, created_at FROM jobs j WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (target IS NULL OR (NOT EXISTS (SELECT 1 FROM jobs h WHERE h.runner_id = j.runner_id AND h.target = j.target AND h.state IN ('available', 'in-progress', 'unknown') AND h.released = 0) AND NOT EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = j.runner_id AND q.target = j.target AND q.grp = j.grp AND q.state = 'queued' AND (q.priority > j.priority OR (q.priority = j.priority AND (q.created_at, q.id) < (j.created_at, j.id)))))) ORDER BY priority DESC, created_at, id LIMIT $3";
+macro_rules! offered {
+    () => {
+        "FROM jobs j WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (target IS NULL OR (NOT EXISTS (SELECT 1 FROM jobs h WHERE h.runner_id = j.runner_id AND h.target = j.target AND h.state IN ('available', 'in-progress', 'unknown') AND h.released = 0) AND NOT EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = j.runner_id AND q.target = j.target AND q.grp = j.grp AND q.state = 'queued' AND (q.priority > j.priority OR (q.priority = j.priority AND (q.created_at, q.id) < (j.created_at, j.id)))))) ORDER BY priority DESC, created_at, id LIMIT $3"
+    };
+}
+const OFFERED: &str = concat!("SELECT 1 ", offered!());
+/// With what a claim takes along.
+const WITH_PAPERS: &str = concat!(
+    "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at, order_payload, order_key, order_signature, spec ",
+    offered!()
+);
 
-/// A job that may be taken, in the order of the queue.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    priority: std::cmp::Reverse<i64>,
-    created_at: Timestamp,
-    id: JobId,
-    target: Option<String>,
+/// What is asked of each group with free slots.
+fn offers(input: &PollInput) -> impl Iterator<Item = Vec<Value>> {
+    let free = input.free.iter().filter(|(_, slots)| **slots > 0);
+    free.map(|(group, slots)| {
+        let limit = (*slots as usize).min(input.most()) as u64;
+        params![&input.runner_id, group.as_str(), limit]
+    })
 }
 
-async fn candidates(tx: &mut Tx<'_>, input: &PollInput) -> Result<Vec<Candidate>> {
-    let mut candidates = Vec::new();
-    let any = "SELECT 1 FROM jobs WHERE runner_id = $1 AND grp > '' AND state = 'queued' LIMIT 1";
-    if input.most() == 0 || tx.get(any, params![&input.runner_id]).await?.is_none() {
-        return Ok(candidates);
-    }
-    for (group, slots) in input.free.iter().filter(|(_, slots)| **slots > 0) {
-        let limit = (*slots as usize).min(input.most()) as u64;
-        for row in tx.query(CANDIDATES, params![&input.runner_id, group.as_str(), limit]).await? {
-            let priority = std::cmp::Reverse(row.get(2)?);
-            candidates.push(Candidate { priority, created_at: row.get(3)?, id: row.get(0)?, target: row.get(1)? });
+async fn offers_any(tx: &mut Tx<'_>, input: &PollInput) -> Result<bool> {
+    for mut params in offers(input) {
+        params[2] = Value::Int(1);
+        if tx.get(OFFERED, params).await?.is_some() {
+            return Ok(true);
         }
     }
-    candidates.sort();
+    Ok(false)
+}
+
+/// A job that may be taken, and its papers.
+type Candidate = (Job, Signed, Vec<u8>);
+
+async fn candidates(tx: &mut Tx<'_>, input: &PollInput) -> Result<Vec<Candidate>> {
+    let asked = offers(input).map(|params| (WITH_PAPERS, params)).collect();
+    in_queue_order(tx.queries(asked).await?.into_iter().flatten().collect())
+}
+
+fn in_queue_order(rows: Vec<Row>) -> Result<Vec<Candidate>> {
+    let candidate = |row: Row| {
+        let (job, papers) = row.split(jobs::WIDTH);
+        let (order, spec) = jobs::papers_from(&papers)?;
+        Ok((jobs::from_row(&job)?, order, spec))
+    };
+    let mut candidates = rows.into_iter().map(candidate).collect::<Result<Vec<_>>>()?;
+    candidates.sort_by(|(a, ..), (b, ..)| {
+        (Reverse(a.priority), a.created_at, &a.id).cmp(&(Reverse(b.priority), b.created_at, &b.id))
+    });
     Ok(candidates)
 }
 
@@ -301,21 +351,22 @@ async fn claim(
 ) -> Result<()> {
     let most = input.fresh.len().min(input.most());
     let mut targets = BTreeSet::new();
-    for candidate in candidates {
+    for (job, order, spec) in candidates {
         if claimed.len() >= most {
             break;
         }
-        if candidate.target.is_none_or(|target| targets.insert(target)) {
-            claimed.push(claim_one(tx, input, claimed.len(), &candidate.id).await?);
+        if job.target.clone().is_none_or(|target| targets.insert(target)) {
+            let fresh = claimed.len();
+            let (job, execution_id) = claim_one(tx, input, fresh, job).await?;
+            claimed.push(Assigned { job, execution_id, fresh, order, spec });
         }
     }
     Ok(())
 }
 
-async fn claim_one(tx: &mut Tx<'_>, input: &PollInput, fresh: usize, id: &JobId) -> Result<Assigned> {
-    let (mut job, order, spec) = job_with_papers(tx, id).await?;
+async fn claim_one(tx: &mut Tx<'_>, input: &PollInput, fresh: usize, mut job: Job) -> Result<(Job, ExecutionId)> {
     move_job(tx, &mut job, JobEvent::Claim, "", None, input.runner_id.as_str(), input.now).await?;
     let (execution_id, token_hash) = &input.fresh[fresh];
     executions::insert(tx, &job, execution_id, token_hash, input).await?;
-    Ok(Assigned { job, execution_id: execution_id.clone(), fresh, order, spec })
+    Ok((job, execution_id.clone()))
 }

@@ -4,8 +4,8 @@
 //! and a digest says which. Blobs are shared by the repositories of an org, never between orgs. Manifests are small and lie
 //! here whole. A blob to which no manifest refers knows since when (`idle_since`), and is swept when that was long ago.
 //!
-//! Why no sweep races a push: whoever refers to an idle blob writes to its row, and so does the sweep, in transactions that
-//! look first; of two at a time the database lets one through, and the other looks again. A blob that is not idle is not swept.
+//! Why no sweep races a push: a manifest that refers to a blob writes to the blob's row, and so do the deletion of a manifest and
+//! the sweep, in transactions that look first. Of two at a time the database lets one through, and the other looks again.
 
 use model::{BlobId, Digest, OrgId, Timestamp};
 
@@ -264,7 +264,8 @@ impl Store {
     }
 
     /// Makes a blob of an upload whose bytes are durable, and shows it in the upload's repository. Where the org has these bytes
-    /// already they stay as they are; then the object of the upload is doomed, and this is false.
+    /// already they stay as they are; then the object of the upload is doomed, and this is false. What was there and is damaged
+    /// is replaced.
     pub async fn finish_upload(
         &self,
         upload: &RegistryUpload,
@@ -272,10 +273,14 @@ impl Store {
         size_bytes: u64,
         now: Timestamp,
     ) -> Result<bool> {
+        let damaged = match self.blob_of(&upload.org_id, digest).await? {
+            Some(blob) if !self.is_whole(&blob).await? => Some(blob.key),
+            _ => None,
+        };
         let (upload, digest) = (upload.clone(), digest.clone());
         self.main()
             .write(move |tx| {
-                let (upload, digest) = (upload.clone(), digest.clone());
+                let (upload, digest, damaged) = (upload.clone(), digest.clone(), damaged.clone());
                 Box::pin(async move {
                     let (org, repository) = (&upload.org_id, &upload.repository);
                     let sql = "DELETE FROM registry_uploads WHERE id = $1 AND org_id = $2 AND repository = $3";
@@ -283,10 +288,22 @@ impl Store {
                         return Err(StoreError::NotFound("upload"));
                     }
                     let there = "SELECT id FROM registry_blobs WHERE org_id = $1 AND digest = $2";
-                    let fresh = tx.get(there, params![org, digest.as_str()]).await?.is_none();
-                    if fresh {
+                    let there = tx.get(there, params![org, digest.as_str()]).await?;
+                    let there = there.map(|row| row.get(0).map(|id| registry_key(org, &id))).transpose()?;
+                    let mut fresh = there.is_none();
+                    if let Some(old) = there.filter(|old| damaged.as_ref() == Some(old)) {
                         tx.exec(
-                            "INSERT INTO registry_blobs (id, org_id, digest, size_bytes, idle_since, created_at) VALUES ($1, $2, $3, $4, $5, $5)",
+                            "UPDATE registry_blobs SET id = $3, size_bytes = $4 WHERE org_id = $1 AND digest = $2",
+                            params![org, digest.as_str(), &upload.id, size_bytes],
+                        )
+                        .await?;
+                        touch(tx, org, &digest, now).await?;
+                        doom(tx, &old, None, now).await?;
+                        fresh = true;
+                    } else if fresh {
+                        // A conflict with one that is not seen here makes PostgreSQL run this again, and then it is seen.
+                        tx.exec(
+                            "INSERT INTO registry_blobs (id, org_id, digest, size_bytes, idle_since, created_at) VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (org_id, digest) DO NOTHING",
                             params![&upload.id, org, digest.as_str(), size_bytes, now],
                         )
                         .await?;
@@ -360,6 +377,28 @@ impl Store {
             return Ok(None);
         }
         Ok(Some(blob))
+    }
+
+    /// The blob of a digest, wherever it is shown.
+    async fn blob_of(&self, org: &OrgId, digest: &Digest) -> Result<Option<RegistryBlob>> {
+        let wanted = (org.clone(), digest.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, digest) = wanted.clone();
+                Box::pin(async move {
+                    let sql = "SELECT id, size_bytes FROM registry_blobs WHERE org_id = $1 AND digest = $2";
+                    let row = tx.get(sql, params![&org, digest.as_str()]).await?;
+                    let blob =
+                        |row: Row| Ok(RegistryBlob { key: registry_key(&org, &row.get(0)?), size_bytes: row.get(1)? });
+                    row.map(blob).transpose()
+                })
+            })
+            .await
+    }
+
+    /// Whether the bytes of a blob are there, as many as there should be.
+    pub async fn is_whole(&self, blob: &RegistryBlob) -> Result<bool> {
+        Ok(self.blobs().size(&blob.key).await? == Some(blob.size_bytes))
     }
 
     /// False when it was swept a moment ago.
@@ -627,12 +666,12 @@ async fn end_upload(tx: &mut Tx<'_>, upload: &RegistryUpload, now: Timestamp) ->
 async fn insert_manifest(tx: &mut Tx<'_>, new: &NewManifest) -> Result<()> {
     let (org, repository, digest) = (&new.org_id, &new.repository, new.digest.as_str());
     for blob in &new.blobs {
-        let found = tx.get(LINKED, params![org, repository, blob.as_str()]).await?;
-        let row = found.ok_or_else(|| StoreError::ContentMissing(blob.to_string()))?;
-        if row.get::<Option<Timestamp>>(2)?.is_some() {
-            let sql = "UPDATE registry_blobs SET idle_since = NULL WHERE org_id = $1 AND digest = $2";
-            tx.exec(sql, params![org, blob.as_str()]).await?;
+        if tx.get(LINKED, params![org, repository, blob.as_str()]).await?.is_none() {
+            return Err(StoreError::ContentMissing(blob.to_string()));
         }
+        // Written even when it is not idle: it may become so, and be swept, beside this transaction.
+        let sql = "UPDATE registry_blobs SET idle_since = NULL WHERE org_id = $1 AND digest = $2";
+        tx.exec(sql, params![org, blob.as_str()]).await?;
     }
     for manifest in &new.manifests {
         let there = "SELECT 1 FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND digest = $3";

@@ -2,7 +2,7 @@
 
 use model::runner::{RunnerKind, RunnerReport, RunnerSettings};
 use model::waiting::Sightings;
-use model::{CredentialId, InstallId, OrgId, RunnerId, Timestamp, id};
+use model::{AppId, CredentialId, InstallId, OrgId, RunnerId, Timestamp, id};
 use serde_json::{Map, Value as Json};
 
 use crate::accounts::{hash, static_sql};
@@ -20,6 +20,8 @@ pub struct Runner {
     pub name: String,
     pub kind: RunnerKind,
     pub install_id: Option<InstallId>,
+    /// The app of its install.
+    pub app_id: Option<AppId>,
     /// 0 until the first join.
     pub generation: u64,
     pub draining: bool,
@@ -58,7 +60,7 @@ pub struct Joined {
     pub generation: u64,
 }
 
-const COLUMNS: &str = "SELECT id, org_id, name, kind, install_id, generation, draining, revoked_at, settings, report, seen_at, closed_at, health, health_at, created_at, updated_at FROM runners";
+const COLUMNS: &str = "SELECT id, org_id, name, kind, install_id, generation, draining, revoked_at, settings, report, seen_at, closed_at, health, health_at, created_at, updated_at, (SELECT app_id FROM installs WHERE installs.id = runners.install_id) FROM runners";
 
 fn from_row(row: &Row) -> Result<Runner> {
     let health: Option<Map<String, Json>> = row.json_opt(12)?;
@@ -77,6 +79,7 @@ fn from_row(row: &Row) -> Result<Runner> {
         health: health.zip(row.get(13)?).map(|(outputs, at)| (at, outputs)),
         created_at: row.get(14)?,
         updated_at: row.get(15)?,
+        app_id: row.get(16)?,
     })
 }
 
@@ -220,22 +223,22 @@ impl Store {
                         return if ended { Err(StoreError::Fenced) } else { Ok(Joined { runner, generation }) };
                     }
                     let generation = runner.generation + 1;
-                    tx.exec(
+                    tx.exec_later(
                         "UPDATE join_credentials SET last_used_at = $2 WHERE id = $1",
                         params![&credential, now],
                     )
                     .await?;
-                    tx.exec(
+                    tx.exec_later(
                         "UPDATE sessions SET ended_at = $2 WHERE runner_id = $1 AND ended_at IS NULL",
                         params![&runner_id, now],
                     )
                     .await?;
-                    tx.exec(
+                    tx.exec_later(
                         "INSERT INTO sessions (runner_id, generation, org_id, public_key, version, hostname, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
                         params![&runner_id, generation, &runner.org_id, public_key, &version, &hostname, now],
                     )
                     .await?;
-                    tx.exec(
+                    tx.exec_later(
                         "UPDATE runners SET generation = $2, poll_process = 0, poll_seq = 0, seen_at = $3, closed_at = NULL, updated_at = $3 WHERE id = $1",
                         params![&runner_id, generation, now],
                     )
@@ -324,7 +327,7 @@ impl Store {
                             note_switch(tx, &runner, report, sightings.seen_at).await?;
                         }
                         let report = report.map(|r| serde_json::to_string(&r).unwrap_or_default());
-                        tx.exec(
+                        tx.exec_later(
                             "UPDATE runners SET seen_at = COALESCE($2, seen_at), closed_at = $3, report = COALESCE($4, report) WHERE id = $1",
                             params![&runner, sightings.seen_at, sightings.closed_at, report],
                         )
@@ -351,7 +354,7 @@ impl Store {
                         // Never: far away, so that it does not stand before the others; new settings start over.
                         let every = Some(runner.settings.health_check_s).filter(|s| *s > 0);
                         let next = every.map_or(Timestamp::from_micros(i64::MAX), |s| now.plus_s(s as i64));
-                        tx.exec("UPDATE runners SET health_due_at = $2 WHERE id = $1", params![&runner.id, next])
+                        tx.exec_later("UPDATE runners SET health_due_at = $2 WHERE id = $1", params![&runner.id, next])
                             .await?;
                         if every.is_some() {
                             due.push(runner);

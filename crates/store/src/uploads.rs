@@ -29,7 +29,7 @@ use crate::blobs::Place;
 use crate::{Blobs, Result, StoreError};
 
 /// What is read from a file at a time.
-const READ_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 128 << 10;
 /// S3 wants 5 MiB at least, some stores that all are equal; 10,000 of them are the most.
 const PART_BYTES: usize = 8 << 20;
 const PARTS_MAX: usize = 10_000;
@@ -340,15 +340,27 @@ impl Blobs {
     /// How many bytes of an upload are there.
     pub async fn upload_size(&self, key: &str, progress: Option<&str>) -> Result<u64> {
         match &self.place {
-            Place::Files(dir, _) => match tokio::fs::metadata(dir.join(key)).await {
-                Ok(found) => Ok(found.len()),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
-                Err(e) => Err(io_fault(e)),
-            },
+            Place::Files(..) => Ok(self.size(key).await?.unwrap_or(0)),
             Place::Parts(_) => {
                 let kept = progress.map(serde_json::from_str::<Kept>).transpose();
                 Ok(kept.map_err(|_| StoreError::corrupt("upload"))?.map_or(0, |kept| kept.size))
             }
+        }
+    }
+
+    /// How many bytes a blob has; `None` when it is not there.
+    pub async fn size(&self, key: &str) -> Result<Option<u64>> {
+        match &self.place {
+            Place::Files(dir, _) => match tokio::fs::metadata(dir.join(key)).await {
+                Ok(found) => Ok(Some(found.len())),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(e) => Err(io_fault(e)),
+            },
+            Place::Parts(_) => match self.store.head(&self.path(key)).await {
+                Ok(found) => Ok(Some(found.size)),
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                Err(e) => Err(store_fault(e)),
+            },
         }
     }
 
@@ -391,6 +403,7 @@ impl Blobs {
         match &self.place {
             Place::Files(dir, _) => {
                 let path = dir.join(key);
+                let first = room_for(range.end.saturating_sub(range.start));
                 let open = move || {
                     let mut file = File::open(&path).map_err(|e| match e.kind() {
                         io::ErrorKind::NotFound => StoreError::NotFound("blob"),
@@ -399,7 +412,7 @@ impl Blobs {
                     check_size(size, file.metadata().map_err(io_fault)?.len())?;
                     file.seek(io::SeekFrom::Start(range.start)).map_err(io_fault)?;
                     let mut left = range.end.saturating_sub(range.start);
-                    let first = read_some(&mut file, &mut left).map_err(io_fault)?;
+                    let first = read_some(&mut file, &mut left, first).map_err(io_fault)?;
                     Ok((file, left, first))
                 };
                 let (file, left, first) = blocking(open).await?;
@@ -425,9 +438,14 @@ fn check_size(wanted: u64, found: u64) -> Result<()> {
     Err(StoreError::Db { message: format!("a blob of {wanted} bytes has {found} in the blob store"), transient: false })
 }
 
-fn read_some(file: &mut File, left: &mut u64) -> io::Result<Bytes> {
+/// The memory for the next piece. It is made by the thread that sends it, not by one of the many that read: an allocator keeps
+/// what each thread has made.
+fn room_for(left: u64) -> Vec<u8> {
+    Vec::with_capacity(left.min(READ_BYTES as u64) as usize)
+}
+
+fn read_some(file: &mut File, left: &mut u64, mut piece: Vec<u8>) -> io::Result<Bytes> {
     let wanted = (*left).min(READ_BYTES as u64);
-    let mut piece = Vec::with_capacity(wanted as usize);
     file.take(wanted).read_to_end(&mut piece)?;
     if piece.len() as u64 != wanted {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -440,7 +458,9 @@ fn read_some(file: &mut File, left: &mut u64) -> io::Result<Bytes> {
 fn pieces(file: File, left: u64, first: Bytes) -> BlobStream {
     type Next = JoinHandle<io::Result<(Bytes, File, u64)>>;
     let read = |mut file: File, mut left: u64| -> Option<Next> {
-        (left > 0).then(|| tokio::task::spawn_blocking(move || Ok((read_some(&mut file, &mut left)?, file, left))))
+        let piece = room_for(left);
+        let read = move || Ok((read_some(&mut file, &mut left, piece)?, file, left));
+        (left > 0).then(|| tokio::task::spawn_blocking(read))
     };
     let next = read(file, left);
     let rest = futures::stream::unfold(next, move |next| async move {

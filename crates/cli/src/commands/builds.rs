@@ -264,7 +264,7 @@ pub(super) async fn wait(client: &Client, out: &Output, builds: &[Build]) -> Res
         }
         let open: Vec<&Build> = known.values().filter(|b| !ended(b)).collect();
         let Some(first) = open.first() else { break };
-        if out.stderr_terminal {
+        if !out.json {
             let names: Vec<&str> = open.iter().map(|b| b.component_name.as_str()).collect();
             let why = Some(first.status_description.as_str()).filter(|why| !why.is_empty());
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();

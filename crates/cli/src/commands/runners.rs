@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::args::Runners;
 use crate::commands::jobs::{plain, wait_for};
-use crate::commands::{Kind, actions, confirm, explain};
+use crate::commands::{Kind, actions, confirm, explain, manifest};
 use crate::error::Result;
 use crate::output::{Cell, Output, bytes, cell, dim, short, status, strong};
 
@@ -28,6 +28,17 @@ pub(super) async fn run(client: &Client, out: &Output, command: Runners) -> Resu
                 out.json(&join)?;
             } else {
                 out.line(&join.command)?;
+                out.hint("the credential in it is not shown again; `ferry runners revoke` ends it");
+            }
+        }
+        Runners::Manifest { name, format, image } => {
+            let runner = found(client, &name, client.runner(&name).await).await?;
+            let join = found(client, &name, client.create_join_command(&name).await).await?;
+            let text = manifest::text(format, &runner, &join, &image);
+            if out.json {
+                out.json(&serde_json::json!({ "credential_id": join.credential_id, "manifest": text }))?;
+            } else {
+                out.stdout_bytes(text.as_bytes())?;
                 out.hint("the credential in it is not shown again; `ferry runners revoke` ends it");
             }
         }

@@ -108,11 +108,10 @@ same("the components", sorted((c.name, c.type) for c in found), [("image", "exte
 config = components.get_component_latest_config(web.id)
 same("the chart", config.helm.chart_name, "web-chart")
 same("the versions", [c.version for c in apps.get_app_configs(app.id)], [1])
-try:
-    components.get_component_latest_build(web.id)
-    sys.exit("there is a build")
-except nuon.exceptions.NotFoundException:
-    pass
+build = components.get_component_latest_build(web.id)
+same("the build", (build.status, build.component_name, build.component_config_version), ("planning", "web", 1))
+again = components.get_component_build(web.id, build.id)
+same("the same build", (again.id, again.git_ref, again.runner_job.type), (build.id, build.git_ref, "helm-chart-build"))
 apps.create_app_secret(app.id, nuon.ServiceCreateAppSecretRequest(name="api_key", value="hunter2"))
 same("the variables", [s.name for s in apps.get_app_secrets(app.id)], ["api_key"])
 try:

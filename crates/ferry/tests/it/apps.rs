@@ -38,7 +38,7 @@ fn edit(dir: &Path, file: &str, from: &str, to: &str) {
 
 async fn sync(system: &System, dir: &Path) -> Value {
     let app = system.install.app_id.as_str();
-    let output = system.ferry(&["apps", "sync", dir.to_str().unwrap(), "--app", app, "--json"]).await;
+    let output = system.ferry(&["apps", "sync", dir.to_str().unwrap(), "--app", app, "--json", "--no-wait"]).await;
     good(&output);
     document(&output)
 }
@@ -390,8 +390,9 @@ async fn a_client_can_sync_piece_by_piece() {
     assert_eq!(active["version"], json!(2), "the action is gone: {active}");
     assert_eq!(active["component_ids"], json!([component_id]));
     assert!(active["action_ids"].is_null());
-    let (status, _) = ask(&system, "GET", &format!("/components/{component_id}/builds/latest"), Value::Null).await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
+    let (_, build) = ask(&system, "GET", &format!("/components/{component_id}/builds/latest"), Value::Null).await;
+    assert_eq!(build["status"], json!("planning"), "it waits for a build runner: {build}");
+    assert_eq!(build["component_config_version"], json!(1), "a recipe that did not change is not built again: {build}");
     // A version takes nothing more.
     let mut late = sections[2].1.clone();
     late["app_config_id"] = json!(id);

@@ -64,12 +64,15 @@ fn body_of(method: &str, path: &str) -> Value {
         ("post", "/v1/installs/{install_id}/action-runs") => json!({ "steps": [{ "name": "a", "command": "true" }] }),
         ("post", "/v1/runners/{runner_id}/jobs") => json!({ "type": "noop" }),
         ("post", "/v1/runner-jobs/{runner_job_id}/settle") => json!({ "outcome": "failed" }),
+        ("post", "/v1/installs/{install_id}/artifact-syncs") => json!({ "component": "greeting" }),
+        ("post", "/v1/source-logins") => json!({ "prefix": "example.com", "username": "u", "password": "secret" }),
         ("post", "/v1/tokens") => json!({ "name": "another", "role": "read-only" }),
         ("patch", "/v1/runners/{runner_id}/settings") => json!({ "drain_s": 1 }),
         ("put", "/v1/archives/{digest}") => Value::Null,
         (
             "post",
             "/v1/runner-jobs/{runner_job_id}/cancel"
+            | "/v1/builds/{build_id}/cancel"
             | "/v1/runners/{runner_id}/drain"
             | "/v1/runners/{runner_id}/resume"
             | "/v1/runners/{runner_id}/revoke"
@@ -79,6 +82,7 @@ fn body_of(method: &str, path: &str) -> Value {
         | (
             "delete",
             "/v1/tokens/{token_id}"
+            | "/v1/source-logins/by-prefix"
             | "/v1/apps/{app_id}"
             | "/v1/apps/{app_id}/secret/{secret_id}"
             | "/v1/components/{component_id}"
@@ -116,6 +120,7 @@ struct Things {
     component: String,
     action: String,
     config: String,
+    build: String,
 }
 
 impl Things {
@@ -129,7 +134,13 @@ impl Things {
             answer["id"].as_str().unwrap().to_owned()
         };
         let (component, action) = (made("components").await, made("action-workflows").await);
-        Self { token, job, component, action, config: made("config").await }
+        let (dir, app) = (system.root().join("things"), system.install.app_id.as_str());
+        let dir = dir.to_str().unwrap();
+        assert!(system.ferry(&["apps", "init", dir]).await.status.success());
+        let synced = system.ferry(&["apps", "sync", dir, "--app", app, "--no-wait", "--json"]).await;
+        let synced: Value = serde_json::from_slice(&synced.stdout).unwrap();
+        let build = synced["builds"][0]["id"].as_str().unwrap().to_owned();
+        Self { token, job, component, action, config: made("config").await, build }
     }
 }
 
@@ -145,6 +156,7 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{component_name_or_id}", &things.component)
         .replace("{action_workflow_id}", &things.action)
         .replace("{app_config_id}", &things.config)
+        .replace("{build_id}", &things.build)
         .replace("{secret_id}", "var00000000000000000000000")
         .replace("{run_id}", "arn00000000000000000000000")
         .replace("{digest}", model::Digest::of(b"").as_str());

@@ -16,12 +16,12 @@ use testkit::system::{System, action, run, script, shown};
 use crate::{options, seconds};
 
 /// A file system of a few MiB; gone when it is dropped.
-struct Room {
+pub(crate) struct Room {
     dir: tempfile::TempDir,
 }
 
 impl Room {
-    fn new(mib: u32) -> Self {
+    pub(crate) fn new(mib: u32) -> Self {
         let dir = testkit::system::temporary();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]).arg(dir.path());
@@ -30,7 +30,7 @@ impl Room {
         Self { dir }
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 

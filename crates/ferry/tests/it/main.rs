@@ -15,9 +15,12 @@ mod dev;
 mod disk_full;
 mod herd;
 mod hostile;
+mod hosting;
 mod linear;
 mod load_kills;
 mod net;
+mod registry;
+mod registry_clients;
 mod security;
 mod versions;
 

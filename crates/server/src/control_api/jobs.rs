@@ -44,10 +44,9 @@ pub(super) async fn wire(state: &AppState, job: store::Job, full: bool) -> ApiRe
 }
 
 /// A job that was just queued for this runner.
-pub(super) async fn wire_new(state: &AppState, job: store::Job, runner: &store::Runner) -> ApiResult<Job> {
-    let queued = job.state == JobState::Queued;
-    let waiting_reason = if queued { Some(state.conductor.waiting_for(&job, runner).await?) } else { None };
-    Ok(shown(job, waiting_reason, Details::default(), state.conductor.now()))
+pub(super) async fn wire_new(state: &AppState, queued: store::Queued, runner: &store::Runner) -> ApiResult<Job> {
+    let waiting_reason = state.conductor.new_waits(&queued, runner).await?;
+    Ok(shown(queued.job, waiting_reason, Details::default(), state.conductor.now()))
 }
 
 async fn details(state: &AppState, job: &store::Job) -> ApiResult<Details> {

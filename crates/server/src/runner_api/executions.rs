@@ -163,5 +163,6 @@ pub(super) async fn result(State(state): State<AppState>, on: OnExecution) -> Ap
         .write_result(&execution.org_id, session, &execution.id, wanted.epoch, &wanted.result, now)
         .await?;
     crash_point!("server.result_written");
+    state.subjects.forget(&execution.id);
     Ok(Json(ResultAnswer { recorded: written.recorded }))
 }

@@ -17,7 +17,7 @@ use crate::control_api::probes;
 use crate::{AppState, http};
 
 pub use desk::{Caller, Desk};
-pub(crate) use session::{SessionCache, protocols};
+pub(crate) use session::{SessionCache, SubjectCache, protocols};
 
 #[derive(OpenApi)]
 #[openapi(info(

@@ -11,7 +11,7 @@ use model::papers::Grant;
 use model::{Digest, ExecutionId, RunnerId, constants};
 use store::{Assigned, PollInput, PollOutput, Session, StoreError, topic};
 
-use super::session::Signed;
+use super::session::{Signed, Subject};
 use crate::AppState;
 use crate::error::{ApiError, ApiResult};
 use crate::presence::OpenPoll;
@@ -119,8 +119,11 @@ fn fresh(state: &AppState, count: usize) -> (Vec<(ExecutionId, String)>, Vec<Str
     let tokens: Vec<String> = (0..count).map(|_| state.conductor.secret("fxt")).collect();
     let now = state.conductor.now();
     let id = || ExecutionId::new(now, state.conductor.random_u128());
-    let hashed = |token: &String| (id(), Digest::of(token.as_bytes()).hex().to_owned());
-    (tokens.iter().map(hashed).collect(), tokens)
+    (tokens.iter().map(|token| (id(), hashed(token))).collect(), tokens)
+}
+
+fn hashed(token: &str) -> String {
+    Digest::of(token.as_bytes()).hex().to_owned()
 }
 
 /// Whether there is something that the runner does not know yet.
@@ -140,7 +143,7 @@ async fn answer(
     found: PollOutput,
     tokens: &[String],
 ) -> ApiResult<PollAnswer> {
-    let keys = state.conductor.signing_keys();
+    let (keys, now) = (state.conductor.signing_keys(), state.conductor.now());
     let mut jobs = Vec::with_capacity(found.claimed.len());
     for assigned in found.claimed {
         let grant = Grant {
@@ -158,6 +161,16 @@ async fn answer(
             tracing::error!(job = %assigned.job.id, error = error.internal, "a spec can't be opened");
             None
         });
+        let token = &tokens[assigned.fresh];
+        let subject = Subject {
+            id: assigned.execution_id.clone(),
+            org_id: assigned.job.org_id.clone(),
+            job_id: assigned.job.id.clone(),
+            runner_id: runner.clone(),
+            epoch: assigned.job.epoch,
+            token_hash: hashed(token),
+        };
+        state.subjects.put(subject, now);
         jobs.push(Assignment {
             job_id: assigned.job.id,
             job_type: assigned.job.job_type,
@@ -168,7 +181,7 @@ async fn answer(
             log_stream_id: assigned.job.log_stream_id,
             order: assigned.order,
             grant: keys.signatory.grant(&grant),
-            execution_token: tokens[assigned.fresh].clone(),
+            execution_token: token.clone(),
             spec,
         });
     }

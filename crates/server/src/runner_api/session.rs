@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::HeaderMap;
 use model::papers::{PublicKey, RequestText};
-use model::{Digest, ExecutionId, RunnerId, Timestamp, constants};
+use model::{Digest, ExecutionId, JobId, OrgId, RunnerId, Timestamp, constants};
 use store::{ExecutionRow, Session, StoreError};
 
 use crate::AppState;
@@ -70,6 +70,68 @@ impl SessionCache {
         entries.insert(key, Arc::clone(&known));
         Ok(known)
     }
+}
+
+/// What never changes about an execution.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(super) id: ExecutionId,
+    pub(super) org_id: OrgId,
+    pub(super) job_id: JobId,
+    pub(super) runner_id: RunnerId,
+    pub(super) epoch: u64,
+    pub(super) token_hash: String,
+}
+
+/// Executions that were claimed or spoken of lately. What is kept of one never changes; whether it is current is asked of the
+/// database, in the transaction that matters. One is forgotten after a while: the execution may be gone.
+#[derive(Clone, Default)]
+pub(crate) struct SubjectCache {
+    entries: Arc<Mutex<Subjects>>,
+}
+
+/// With the time when each was learned.
+type Subjects = HashMap<ExecutionId, (Timestamp, Arc<Subject>)>;
+
+const SUBJECTS: usize = 20_000;
+const SUBJECT_S: u64 = 60;
+
+impl SubjectCache {
+    pub(super) fn put(&self, subject: Subject, now: Timestamp) -> Arc<Subject> {
+        let subject = Arc::new(subject);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= SUBJECTS {
+            entries.retain(|_, (at, _)| is_fresh(*at, now));
+        }
+        if entries.len() >= SUBJECTS {
+            entries.clear();
+        }
+        entries.insert(subject.id.clone(), (now, Arc::clone(&subject)));
+        subject
+    }
+
+    async fn get(&self, state: &AppState, runner: &RunnerId, id: &ExecutionId) -> ApiResult<Arc<Subject>> {
+        let now = state.conductor.now();
+        let cached = self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        if let Some((at, subject)) = cached
+            && is_fresh(at, now)
+            && subject.runner_id == *runner
+        {
+            return Ok(subject);
+        }
+        let ExecutionRow { id, org_id, job_id, runner_id, epoch, token_hash, .. } =
+            state.store().execution(runner, id).await?;
+        Ok(self.put(Subject { id, org_id, job_id, runner_id, epoch, token_hash }, now))
+    }
+
+    /// It is over: nobody will speak of it much.
+    pub(super) fn forget(&self, id: &ExecutionId) {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
+    at <= now && now.since(at) < Duration::from_secs(SUBJECT_S)
 }
 
 /// The protocols that this server speaks: its own, and the one before.
@@ -159,7 +221,7 @@ impl FromRequest<AppState> for Signed {
 /// A signed request about an execution of this very runner, with the execution's own token.
 pub(crate) struct OnExecution {
     pub(super) signed: Signed,
-    pub(super) execution: ExecutionRow,
+    pub(super) execution: Arc<Subject>,
     /// What follows the execution's id in the path, where something does.
     pub(super) rest: Option<String>,
 }
@@ -188,7 +250,7 @@ impl OnExecution {
         token: &str,
         rest: Option<String>,
     ) -> ApiResult<Self> {
-        let execution = state.store().execution(&signed.session.runner_id, id).await?;
+        let execution = state.subjects.get(state, &signed.session.runner_id, id).await?;
         // Compared as hashes of 256-bit secrets: nothing can be learned from how long it takes.
         if Digest::of(token.as_bytes()).hex() != execution.token_hash {
             return Err(ApiError::new(ErrorCode::BadSignature, "the execution token is not this execution's"));

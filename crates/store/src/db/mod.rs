@@ -13,6 +13,7 @@ use std::path::Path;
 
 use futures::future::BoxFuture;
 
+pub use postgres::Traffic;
 pub(crate) use value::params;
 pub use value::{Row, Value};
 
@@ -34,7 +35,7 @@ impl From<&'static str> for Sql {
 /// An open transaction.
 pub enum Tx<'c> {
     Sqlite(sqlite::SqliteTx<'c>),
-    Postgres(postgres::PostgresTx<'c>),
+    Postgres(Box<postgres::PostgresTx>),
 }
 
 impl Tx<'_> {
@@ -43,6 +44,15 @@ impl Tx<'_> {
         match self {
             Self::Sqlite(tx) => tx.exec(sql.into().sqlite, params),
             Self::Postgres(tx) => tx.exec(sql.into().postgres, params).await,
+        }
+    }
+
+    /// Runs a statement whose count nobody needs. On PostgreSQL it travels with the next statement, or with the commit, and
+    /// that is where its error shows.
+    pub async fn exec_later(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Result<()> {
+        match self {
+            Self::Sqlite(tx) => tx.exec(sql.into().sqlite, params).map(|_| ()),
+            Self::Postgres(tx) => tx.exec_later(sql.into().postgres, params).await,
         }
     }
 
@@ -55,6 +65,19 @@ impl Tx<'_> {
 
     pub async fn get(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Result<Option<Row>> {
         Ok(self.query(sql, params).await?.into_iter().next())
+    }
+
+    /// Several queries at once: one round trip on PostgreSQL.
+    pub(crate) async fn queries(&mut self, asked: Vec<(&'static str, Vec<Value>)>) -> Result<Vec<Vec<Row>>> {
+        match self {
+            Self::Sqlite(tx) => asked.into_iter().map(|(sql, params)| tx.query(sql, params)).collect(),
+            Self::Postgres(tx) => tx.queries(asked).await,
+        }
+    }
+
+    /// Whether a statement is a journey away, and several are better sent as one.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self, Self::Postgres(_))
     }
 
     /// Runs several statements without parameters: migrations only.
@@ -75,6 +98,14 @@ pub enum Db {
 }
 
 impl Db {
+    /// How much was asked of PostgreSQL so far; nothing on SQLite, which is no journey away.
+    pub fn traffic(&self) -> Traffic {
+        match self {
+            Self::Sqlite(_) | Self::Inline(_) => Traffic::default(),
+            Self::Postgres(db) => db.traffic(),
+        }
+    }
+
     /// Runs `f` in a transaction that is committed, durably, before this returns `Ok`.
     pub async fn write<T, F>(&self, f: F) -> Result<T>
     where
@@ -90,7 +121,7 @@ impl Db {
 
     /// As `write`. On SQLite `queued` is called as soon as the transaction stands in the writer's queue, where every later
     /// write will find what it wrote, though it is not durable yet: whoever is woken then commits with it or after it. On
-    /// PostgreSQL there is no such moment.
+    /// PostgreSQL that is after the commit.
     pub(crate) async fn write_announced<T, F>(&self, f: F, queued: impl FnOnce() + Send) -> Result<T>
     where
         T: Send + 'static,
@@ -99,7 +130,11 @@ impl Db {
         match self {
             Self::Sqlite(db) => db.write(f, queued).await,
             Self::Inline(db) => db.write(&f),
-            Self::Postgres(db) => db.write(f).await,
+            Self::Postgres(db) => {
+                let value = db.write(f).await?;
+                queued();
+                Ok(value)
+            }
         }
     }
 

@@ -1,8 +1,15 @@
 //! PostgreSQL: a pool, repeatable-read transactions, and a bounded number of retries after a serialization failure.
 
-use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Transaction};
-use futures::future::BoxFuture;
-use tokio_postgres::IsolationLevel;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, MaybeDone, maybe_done};
+use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
@@ -11,6 +18,10 @@ use crate::crypto::random;
 use crate::error::is_serialization;
 use crate::{Result, StoreError};
 
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ";
+const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// How many writes may wait to be sent.
+const LATER: usize = 64;
 const ATTEMPTS: u32 = 24;
 /// Longest pause between two tries.
 const PAUSE_MS: u64 = 20;
@@ -20,6 +31,28 @@ const UNIQUE_ATTEMPTS: u32 = 3;
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
+    traffic: Arc<Counters>,
+}
+
+/// What was asked of the database so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub statements: u64,
+    /// How often an answer was waited for.
+    pub trips: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    statements: AtomicU64,
+    trips: AtomicU64,
+}
+
+impl Counters {
+    fn count(&self, statements: u64, trips: u64) {
+        self.statements.fetch_add(statements, Ordering::Relaxed);
+        self.trips.fetch_add(trips, Ordering::Relaxed);
+    }
 }
 
 type Tls = tokio_postgres_rustls::MakeRustlsConnect;
@@ -57,7 +90,14 @@ impl Postgres {
             .build()
             .map_err(|e| StoreError::Config(e.to_string()))?;
         drop(pool.get().await?);
-        Ok(Self { pool })
+        Ok(Self { pool, traffic: Arc::default() })
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        Traffic {
+            statements: self.traffic.statements.load(Ordering::Relaxed),
+            trips: self.traffic.trips.load(Ordering::Relaxed),
+        }
     }
 
     pub(super) async fn write<T, F>(&self, f: F) -> Result<T>
@@ -65,7 +105,7 @@ impl Postgres {
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
     {
         for attempt in 1.. {
-            match self.attempt(&f, false).await {
+            match self.attempt(&f, BEGIN).await {
                 Err(Failure { error, again }) if attempt < again => {
                     tracing::debug!(attempt, %error, "transaction is tried again");
                     tokio::time::sleep(pause(attempt)).await;
@@ -81,7 +121,7 @@ impl Postgres {
     where
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
     {
-        self.attempt(&f, true).await.map_err(|failure| failure.error)
+        self.attempt(&f, BEGIN_READ).await.map_err(|failure| failure.error)
     }
 
     /// Each statement by itself, without a transaction around them.
@@ -90,35 +130,24 @@ impl Postgres {
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
     {
         let client = self.pool.get().await?;
-        let mut tx = Tx::Postgres(PostgresTx { on: On::Client(&client), again: 0 });
+        let mut tx = Tx::Postgres(Box::new(PostgresTx::new(client, Stage::Bare, &self.traffic)));
         f(&mut tx).await
     }
 
-    async fn attempt<T, F>(&self, f: &F, read_only: bool) -> Result<T, Failure>
+    async fn attempt<T, F>(&self, f: &F, begin: &'static str) -> Result<T, Failure>
     where
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
     {
-        let mut client = self.pool.get().await.map_err(|e| Failure::plain(e.into()))?;
-        let transaction = client
-            .build_transaction()
-            .isolation_level(IsolationLevel::RepeatableRead)
-            .read_only(read_only)
-            .start()
-            .await
-            .map_err(Failure::from)?;
-        let mut tx = Tx::Postgres(PostgresTx { on: On::Transaction(&transaction), again: 0 });
+        let client = self.pool.get().await.map_err(|e| Failure { error: e.into(), again: 0 })?;
+        let mut tx = Tx::Postgres(Box::new(PostgresTx::new(client, Stage::Unbegun(begin), &self.traffic)));
         let outcome = f(&mut tx).await;
-        let again = if let Tx::Postgres(PostgresTx { again, .. }) = tx { again } else { 0 };
-        match outcome {
-            Ok(value) => {
-                transaction.commit().await.map_err(Failure::from)?;
-                Ok(value)
-            }
-            Err(error) => {
-                let _ = transaction.rollback().await;
-                Err(Failure { error, again })
-            }
-        }
+        let Tx::Postgres(mut tx) = tx else { unreachable!("a transaction stays where it was begun") };
+        let outcome = match outcome {
+            Ok(value) => tx.commit().await.map(|()| value),
+            Err(error) => Err(error),
+        };
+        // What was not committed is rolled back when it is dropped.
+        outcome.map_err(|error| Failure { error, again: tx.again })
     }
 }
 
@@ -142,69 +171,225 @@ struct Failure {
     again: u32,
 }
 
-impl Failure {
-    fn plain(error: StoreError) -> Self {
-        Self { error, again: 0 }
-    }
+/// How far a transaction is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// There is none: each statement stands for itself.
+    Bare,
+    /// It begins with the first statement.
+    Unbegun(&'static str),
+    Open,
+    /// A COMMIT was sent.
+    Over,
 }
 
-impl From<tokio_postgres::Error> for Failure {
-    fn from(error: tokio_postgres::Error) -> Self {
-        let again = attempts(&error);
-        Self { error: error.into(), again }
-    }
-}
-
-/// What statements are run on.
-enum On<'c> {
-    Client(&'c Client),
-    Transaction(&'c Transaction<'c>),
-}
-
-pub struct PostgresTx<'c> {
-    on: On<'c>,
+/// Statements on one connection, most of them in a transaction.
+///
+/// A round trip costs more than a statement, so those whose answers nobody needs at once travel with the next one whose answer
+/// is needed: tokio-postgres sends a request when its future is first polled, and the database works on them in that order.
+/// After one that fails it refuses the others of its transaction, a COMMIT among them.
+pub struct PostgresTx {
+    client: Client,
+    stage: Stage,
+    /// Writes that were not sent yet.
+    later: Vec<Asked>,
+    wrote: bool,
+    /// A statement failed: nothing of this transaction can be kept any more.
+    failed: bool,
     /// A statement failed because of another transaction: the whole may be run so often.
     again: u32,
+    traffic: Arc<Counters>,
 }
 
-/// The same call on either.
-macro_rules! on {
-    ($self:ident.$method:ident($($argument:expr),*)) => {
-        match $self.on {
-            On::Client(client) => client.$method($($argument),*).await,
-            On::Transaction(transaction) => transaction.$method($($argument),*).await,
-        }
-    };
+struct Asked {
+    sql: &'static str,
+    params: Vec<Value>,
 }
 
-impl PostgresTx<'_> {
+enum Answer {
+    Rows(Vec<tokio_postgres::Row>),
+    Count(u64),
+    Done,
+}
+
+/// What only reads can do no harm when it is run outside the transaction that it was meant for.
+fn only_reads(sql: &str) -> bool {
+    sql.starts_with("SELECT ")
+}
+
+impl PostgresTx {
+    fn new(client: Client, stage: Stage, traffic: &Arc<Counters>) -> Self {
+        let traffic = Arc::clone(traffic);
+        Self { client, stage, later: Vec::new(), wrote: false, failed: false, again: 0, traffic }
+    }
+
     fn note<T>(&mut self, outcome: Result<T, tokio_postgres::Error>) -> Result<T> {
         outcome.map_err(|error| {
+            self.failed = true;
             self.again = self.again.max(attempts(&error));
             error.into()
         })
     }
 
     pub(super) async fn exec(&mut self, sql: &'static str, params: Vec<Value>) -> Result<u64> {
-        let prepared = on!(self.prepare_cached(sql));
-        let statement = self.note(prepared)?;
-        let refs: Vec<&(dyn ToSql + Sync)> = params.iter().map(|v| v as &(dyn ToSql + Sync)).collect();
-        let outcome = on!(self.execute(&statement, &refs));
-        self.note(outcome)
+        match self.travel(vec![Asked { sql, params }], false, false).await?.pop() {
+            Some(Answer::Count(count)) => Ok(count),
+            Some(Answer::Rows(_) | Answer::Done) | None => Err(StoreError::db("a statement was not answered")),
+        }
+    }
+
+    /// Its error, where there is one, is that of the next statement or of the commit.
+    pub(super) async fn exec_later(&mut self, sql: &'static str, params: Vec<Value>) -> Result<()> {
+        if self.stage == Stage::Bare {
+            return self.exec(sql, params).await.map(|_| ());
+        }
+        self.later.push(Asked { sql, params });
+        if self.later.len() >= LATER { self.travel(vec![], false, false).await.map(|_| ()) } else { Ok(()) }
     }
 
     pub(super) async fn query(&mut self, sql: &'static str, params: Vec<Value>) -> Result<Vec<Row>> {
-        let prepared = on!(self.prepare_cached(sql));
-        let statement = self.note(prepared)?;
-        let refs: Vec<&(dyn ToSql + Sync)> = params.iter().map(|v| v as &(dyn ToSql + Sync)).collect();
-        let outcome = on!(self.query(&statement, &refs));
-        self.note(outcome)?.iter().map(from_postgres).collect()
+        let mut answers = self.queries(vec![(sql, params)]).await?;
+        answers.pop().ok_or_else(|| StoreError::db("a statement was not answered"))
+    }
+
+    /// Several at once.
+    pub(super) async fn queries(&mut self, asked: Vec<(&'static str, Vec<Value>)>) -> Result<Vec<Vec<Row>>> {
+        let asked = asked.into_iter().map(|(sql, params)| Asked { sql, params }).collect();
+        let rows = |answer| match answer {
+            Answer::Rows(rows) => rows.iter().map(from_postgres).collect(),
+            Answer::Count(_) | Answer::Done => Err(StoreError::db("a statement was not answered")),
+        };
+        self.travel(asked, true, false).await?.into_iter().map(rows).collect()
     }
 
     pub(super) async fn batch(&mut self, sql: &str) -> Result<()> {
-        let outcome = on!(self.batch_execute(sql));
+        self.travel(vec![], false, false).await?;
+        self.begin().await?;
+        self.wrote = true;
+        self.traffic.count(1, 1);
+        let outcome = self.client.batch_execute(sql).await;
         self.note(outcome)
     }
+
+    /// Begins, and waits for it.
+    async fn begin(&mut self) -> Result<()> {
+        let Stage::Unbegun(begin) = self.stage else { return Ok(()) };
+        self.stage = Stage::Open;
+        self.traffic.count(1, 1);
+        let outcome = self.client.batch_execute(begin).await;
+        self.note(outcome)
+    }
+
+    /// Sends what waits, then what is asked, and a COMMIT where it is the end; returns the answers to what is asked. The
+    /// first error is the one that counts: it made the others.
+    async fn travel(&mut self, asked: Vec<Asked>, rows: bool, commit: bool) -> Result<Vec<Answer>> {
+        // After a BEGIN that failed a statement would stand for itself.
+        if self.failed && self.stage != Stage::Bare {
+            return Err(StoreError::db("a statement of this transaction has failed before"));
+        }
+        let later = std::mem::take(&mut self.later);
+        if later.is_empty() && asked.is_empty() && !commit {
+            return Ok(Vec::new());
+        }
+        let first_asked = later.len();
+        let mut statements = Vec::with_capacity(first_asked + asked.len());
+        for Asked { sql, params } in later.into_iter().chain(asked) {
+            let prepared = self.client.prepare_cached(sql).await;
+            statements.push((self.note(prepared)?, params));
+            self.wrote |= !only_reads(sql);
+        }
+        // For the same reason a write does not travel with its BEGIN.
+        if self.wrote {
+            self.begin().await?;
+        }
+        let begin = if let Stage::Unbegun(begin) = self.stage { Some(begin) } else { None };
+        if begin.is_some() {
+            self.stage = Stage::Open;
+        }
+        let ends = usize::from(begin.is_some()) + usize::from(commit);
+        self.traffic.count((statements.len() + ends) as u64, 1);
+        let client: &tokio_postgres::Client = &self.client;
+        let command = |sql| async move { client.batch_execute(sql).await.map(|()| Answer::Done) }.boxed();
+        let statement = |(n, (statement, params)): (usize, (Statement, Vec<Value>))| {
+            let rows = rows && n >= first_asked;
+            async move {
+                let refs: Vec<&(dyn ToSql + Sync)> = params.iter().map(|v| v as &(dyn ToSql + Sync)).collect();
+                if rows {
+                    client.query(&statement, &refs).await.map(Answer::Rows)
+                } else {
+                    client.execute(&statement, &refs).await.map(Answer::Count)
+                }
+            }
+            .boxed()
+        };
+        let all = begin.map(command).into_iter();
+        let all = all.chain(statements.into_iter().enumerate().map(statement)).chain(commit.then(|| command("COMMIT")));
+        let all: Vec<_> = all.collect();
+        let wanted = all.len();
+        let (sent, outcome) = in_order(all).await;
+        if commit && sent == wanted {
+            self.stage = Stage::Over;
+        }
+        let mut answers = self.note(outcome)?;
+        Ok(answers.drain(usize::from(begin.is_some()) + first_asked..).collect())
+    }
+
+    /// Keeps what was written. What only read has its answers already: nothing can go wrong any more.
+    async fn commit(&mut self) -> Result<()> {
+        if self.failed {
+            return Err(StoreError::db("a statement of this transaction has failed before"));
+        }
+        if self.stage == Stage::Open && !self.wrote && self.later.is_empty() {
+            self.traffic.count(1, 0);
+            send(&self.client, "COMMIT");
+            self.stage = Stage::Over;
+        }
+        if self.stage == Stage::Open || !self.later.is_empty() {
+            self.travel(vec![], false, true).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PostgresTx {
+    /// A transaction that was not committed is rolled back before anybody else gets its connection: it failed, or its caller
+    /// has gone in the middle of it.
+    fn drop(&mut self) {
+        if self.stage == Stage::Open {
+            send(&self.client, "ROLLBACK");
+        }
+    }
+}
+
+/// Sends a command without waiting for the answer: one poll does it, and whoever comes next is behind it.
+fn send(client: &tokio_postgres::Client, command: &'static str) {
+    let mut sent = std::pin::pin!(client.batch_execute(command));
+    let _ = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+}
+
+type Outcome<T> = Result<T, tokio_postgres::Error>;
+
+/// Waits for all, which are polled, and so sent, in their order. One that can't even be sent (a value that does not fit its
+/// column) holds up those behind it, above all a COMMIT: the database knows nothing of it. Returns how many were sent, and all
+/// answers or the first error.
+async fn in_order<T>(futures: Vec<BoxFuture<'_, Outcome<T>>>) -> (usize, Outcome<Vec<T>>) {
+    let mut flying: Vec<_> = futures.into_iter().map(maybe_done).collect();
+    let mut sent = None;
+    poll_fn(|cx| {
+        let (mut pending, mut at) = (false, 0);
+        while let Some(one) = flying.get_mut(at) {
+            pending |= one.poll_unpin(cx).is_pending();
+            at += 1;
+            if let MaybeDone::Done(Err(_)) = one {
+                flying.truncate(at);
+            }
+        }
+        sent.get_or_insert(at);
+        if pending { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    let outcomes = flying.iter_mut().filter_map(|one| Pin::new(one).take_output());
+    (sent.unwrap_or(0), outcomes.collect())
 }
 
 fn from_postgres(row: &tokio_postgres::Row) -> Result<Row> {

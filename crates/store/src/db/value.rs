@@ -22,6 +22,12 @@ impl Row {
         T::from_value(value).ok_or_else(|| StoreError::db(format_args!("column {at} has an unexpected type")))
     }
 
+    /// The first columns, and the others: a row of two joined tables.
+    pub(crate) fn split(mut self, at: usize) -> (Self, Self) {
+        let rest = self.0.split_off(at.min(self.0.len()));
+        (self, Self(rest))
+    }
+
     /// A column that holds JSON.
     pub fn json<T: serde::de::DeserializeOwned>(&self, at: usize) -> Result<T> {
         let text: String = self.get(at)?;

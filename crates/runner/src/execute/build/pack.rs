@@ -1,7 +1,6 @@
 //! Packs what was built into one file: the same content gives the same bytes, wherever and whenever it is packed.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::Path;
 
 use model::build::media;
@@ -69,13 +68,8 @@ pub(super) async fn directory(
     }
     let (from, file) = (dir.to_owned(), place.join("artifact.tar.gz"));
     let to = file.clone();
-    let packed = tokio::task::spawn_blocking(move || -> Result<u64, archive::PackError> {
-        let out = std::io::BufWriter::with_capacity(256 << 10, fs_err::File::create(&to)?);
-        let gzip = flate2::GzBuilder::new().mtime(0).write(out, flate2::Compression::new(6));
-        let gzip = archive::pack(&from, gzip, belongs_to_tools, PACKED_BYTES_MAX)?;
-        gzip.finish()?.flush()?;
-        Ok(fs_err::metadata(&to)?.len())
-    });
+    let packed =
+        tokio::task::spawn_blocking(move || archive::pack_gzip(&from, &to, belongs_to_tools, PACKED_BYTES_MAX));
     let packed = packed.await.map_err(std::io::Error::other)?;
     let size = packed.map_err(|e| StepFailure::new("build_failed", e.to_string()))?;
     run.say(Some(step), &format!("packed {size} bytes"));

@@ -1,0 +1,120 @@
+//! Build runners that the server hosts: there when they are needed, gone when they are not, and nobody's but their org's.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use api::control::{CreateApp, CreateOrg};
+use rustix::process::Signal;
+use serde_json::Value;
+use testkit::system::{SOON, System, processes_of, send, shown, until};
+
+use crate::options;
+
+/// An app of two components that need no tool to be built.
+fn app(system: &System, name: &str) -> PathBuf {
+    let dir = system.root().join(name);
+    fs_err::create_dir_all(dir.join("components")).unwrap();
+    fs_err::create_dir_all(dir.join("src/net")).unwrap();
+    let files = [
+        ("runner.toml", "runner_type = \"local\"\n".to_owned()),
+        ("sandbox.toml", "terraform_version = \"1.11.4\"\n[local]\ndirectory = \"src/net\"\n".to_owned()),
+        ("metadata.toml", "version = \"v1\"\ndisplay_name = \"two\"\n".to_owned()),
+        ("src/net/main.tf", format!("output \"name\" {{\n  value = \"{name}\"\n}}\n")),
+        (
+            "components/net.toml",
+            "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.4\"\n[local]\ndirectory = \"src/net\"\n".to_owned(),
+        ),
+        (
+            "components/note.toml",
+            "name = \"note\"\ntype = \"kubernetes_manifest\"\nnamespace = \"default\"\nmanifest = \"\"\"\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: note\n\"\"\"\n".to_owned(),
+        ),
+    ];
+    for (path, text) in files {
+        fs_err::write(dir.join(path), text).unwrap();
+    }
+    dir
+}
+
+async fn sync(system: &System, org: &str, app: &str, dir: &Path) -> Value {
+    let words = ["--org", org, "apps", "sync", dir.to_str().unwrap(), "--app", app, "--json"];
+    let output = system.ferry(&words).await;
+    assert!(output.status.success(), "{}", shown(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn statuses(synced: &Value) -> Vec<(String, String)> {
+    let text = |build: &Value, key: &str| build[key].as_str().unwrap().to_owned();
+    synced["builds"].as_array().unwrap().iter().map(|b| (text(b, "component_name"), text(b, "status"))).collect()
+}
+
+/// Sessions of hosted build runners.
+fn hosted(system: &System) -> Vec<(i32, String)> {
+    let words = |command: &[u8]| -> Vec<String> {
+        command.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+    };
+    let found = processes_of(system.root()).into_iter().map(|p| (p.pid, words(&p.command)));
+    found
+        .filter(|(_, words)| words.get(1).is_some_and(|w| w == "build"))
+        .filter_map(|(pid, words)| {
+            let at = words.iter().position(|w| w == "--state-dir")?;
+            Some((pid, words.get(at + 1)?.clone()))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn build_runners_come_when_they_are_needed_and_go_when_they_are_not() {
+    let options = options().with("FERRY_BUILDS__LAUNCHER", "process").with("FERRY_BUILDS__IDLE_S", 2);
+    let mut system = System::start(options).await;
+    let (first, built) = (system.org.id.to_string(), [("net", "active"), ("note", "active")]);
+    let built: Vec<(String, String)> = built.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+    let other = system.client.create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false }).await.unwrap();
+    let at_other = system.client.with_org(Some(other.id.to_string()));
+    let described = CreateApp { name: "theirs".into(), display_name: String::new(), description: String::new() };
+    at_other.create_app(&described).await.unwrap();
+    let (ours, theirs) = (app(&system, "ours"), app(&system, "theirs"));
+    let mine = system.install.app_id.to_string();
+    let (one, two) =
+        tokio::join!(sync(&system, &first, &mine, &ours), sync(&system, other.id.as_str(), "theirs", &theirs),);
+    assert_eq!(statuses(&one), built);
+    assert_eq!(statuses(&two), built);
+
+    // Each org has its own runner in its own directory, which nobody else may enter.
+    let running = hosted(&system);
+    assert_eq!(running.len(), 2, "{running:?}");
+    for (_, state_dir) in &running {
+        let dir = Path::new(state_dir).parent().unwrap();
+        assert_eq!(fs_err::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700, "{}", dir.display());
+    }
+    assert!(
+        running.iter().any(|(_, dir)| dir.contains(&first))
+            && running.iter().any(|(_, dir)| dir.contains(other.id.as_str()))
+    );
+
+    // A build of the same content is not made again, and wakes nobody.
+    until("the idle runners are gone", SOON, async || {
+        let running = hosted(&system);
+        if running.is_empty() { Ok(()) } else { Err(format!("{running:?}")) }
+    })
+    .await;
+    let again = sync(&system, &first, &mine, &ours).await;
+    assert_eq!(statuses(&again), built);
+    let ids = |synced: &Value| -> Vec<Value> {
+        synced["builds"].as_array().unwrap().iter().map(|build| build["id"].clone()).collect()
+    };
+    assert_eq!(ids(&again), ids(&one));
+    assert!(hosted(&system).is_empty());
+
+    // The next one is back for a change; a session that dies, and a server that does, are replaced.
+    fs_err::write(ours.join("src/net/main.tf"), "output \"name\" {\n  value = \"changed\"\n}\n").unwrap();
+    let waiting = system.ferry(&["apps", "sync", ours.to_str().unwrap(), "--app", &mine, "--no-wait", "--json"]).await;
+    assert!(waiting.status.success(), "{}", shown(&waiting));
+    let (pid, _) =
+        until("a runner is started", SOON, async || hosted(&system).pop().ok_or_else(|| "none".to_owned())).await;
+    send(pid, Signal::KILL);
+    system.kill_server();
+    system.start_server().await;
+    let third = sync(&system, &first, &mine, &ours).await;
+    assert_eq!(statuses(&third), built);
+    assert_ne!(third["builds"][0]["id"], one["builds"][0]["id"]);
+}
