@@ -29,8 +29,10 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The first user of a cell on the host, where the runner is root: far from all that a distribution gives out.
-pub const FIRST_USER: u32 = 0x7700_0000;
+/// Where the users of cells begin on a host whose runner is root: far from all that a distribution gives out.
+const FIRST_USER: u32 = 0x7700_0000;
+/// So many runners of a host have users of their own, or nearly so: they are chosen by chance.
+const RANGES: u32 = 1000;
 const USERS: u32 = 65536;
 /// What is there without being asked for, read-only.
 const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
@@ -82,6 +84,8 @@ pub struct Bind {
 /// What a cell is made of, in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
+    /// Who its root is on the host. None: the runner's user, which is not root there.
+    pub first_user: Option<u32>,
     /// An empty directory, where the new root is put together.
     pub root: PathBuf,
     pub binds: Vec<Bind>,
@@ -104,9 +108,13 @@ pub struct Report {
     pub error: Option<String>,
 }
 
-/// Whether this process is root, whose cells get users of their own. Others share theirs out (`/etc/subuid`).
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+/// Who the root of a runner's cells is on the host. None where the runner is not root: then it is the runner's own user, and the
+/// others come from `/etc/subuid`.
+pub fn first_user(state_dir: &Path) -> Option<u32> {
+    let text = state_dir.to_string_lossy();
+    let number = model::Digest::of(text.as_bytes()).hex()[..8].to_owned();
+    let range = u32::from_str_radix(&number, 16).unwrap_or_default() % RANGES;
+    rustix::process::geteuid().is_root().then_some(FIRST_USER + range * USERS)
 }
 
 /// What `watch` is started with.
@@ -137,10 +145,14 @@ async fn hold(file: &Path) -> io::Result<u8> {
     ours.set_read_timeout(Some(START))?;
     // The running binary itself, also after its file was replaced by an update; other users can't follow this link from
     // their namespace.
-    let own = if is_root() { format!("/proc/{}/exe", std::process::id()).into() } else { std::env::current_exe()? };
+    let own = if cell.first_user.is_some() {
+        format!("/proc/{}/exe", std::process::id()).into()
+    } else {
+        std::env::current_exe()?
+    };
     let mut unshare = tokio::process::Command::new("unshare");
     unshare.arg("--mount");
-    if !is_root() {
+    if cell.first_user.is_none() {
         unshare.args(["--user", "--map-root-user", "--map-auto"]);
     }
     let mut process = unshare
@@ -205,8 +217,8 @@ fn prepare(line: &mut UnixStream, cell: &Cell) -> io::Result<Option<Outward>> {
     let length = line.read(&mut bytes)?;
     let pid = std::str::from_utf8(&bytes[..length]).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let pid = pid.ok_or_else(|| io::Error::other("the namespaces could not be entered"))?;
-    if is_root() {
-        let map = format!("0 {FIRST_USER} {USERS}");
+    if let Some(first) = cell.first_user {
+        let map = format!("0 {first} {USERS}");
         fs::write(format!("/proc/{pid}/uid_map"), &map)?;
         fs::write(format!("/proc/{pid}/gid_map"), &map)?;
     }
@@ -305,7 +317,7 @@ pub fn furnish(file: &Path) -> ExitCode {
 fn furnish_and_go_on(file: &Path) -> io::Result<std::convert::Infallible> {
     let cell: Cell = serde_json::from_slice(&fs::read(file)?)?;
     let root = &cell.root;
-    let owner = if is_root() && outer_ids() { FIRST_USER } else { 0 };
+    let owner = cell.first_user.unwrap_or(0);
     let at = |path: &str| root.join(path.trim_start_matches('/'));
     memory(root, &format!("mode=755,{SMALL}"))?;
     for path in SYSTEM.iter().chain(&SETTINGS) {
@@ -355,19 +367,13 @@ fn furnish_and_go_on(file: &Path) -> io::Result<std::convert::Infallible> {
     fs::remove_dir("/old")?;
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--ipc", "--uts", "--cgroup", "--pid", "--fork", "--kill-child"]);
-    if owner != 0 {
+    if cell.first_user.is_some() {
         unshare.args(["--user", "--keep-caps"]);
     }
     if cell.network != Network::Host {
         unshare.arg("--net");
     }
     Err(unshare.args(["--", BINARY, "cell", "enter", TOLD]).exec())
-}
-
-/// Whether the users here are those of the machine: not in a namespace that the runner made because it is not root.
-fn outer_ids() -> bool {
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    map.split_whitespace().nth(1) == Some("0")
 }
 
 fn memory(at: &Path, options: &str) -> io::Result<()> {

@@ -366,7 +366,8 @@ async fn a_hostile_dockerfile_reaches_nothing() {
     let mut ports: Vec<u16> = control.iter().chain(&runners).map(std::net::SocketAddr::port).collect();
     ports.push(served.port());
     // This host as it is called here and there: loopback, the gateway of the cell, its own address.
-    let own = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect("203.0.113.1:9").and(s.local_addr()));
+    let own =
+        std::net::UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect("203.0.113.1:9").and_then(|()| s.local_addr()));
     let mut hosts = vec!["127.0.0.1".to_owned(), "198.18.240.2".into()];
     hosts.extend(own.ok().map(|address| address.ip().to_string()));
     let reach = |host: &String| {
@@ -429,7 +430,8 @@ async fn a_hostile_dockerfile_reaches_nothing() {
     let stays = "buildah now keeps even root in its directory: leave this line out, and the look from beyond with it";
     assert!(lines.contains(&"escaped"), "{stays}\n{said}");
     // Root of a build is nobody here.
-    assert!(lines.iter().any(|line| line.split_whitespace().eq(["0", "1996488704", "65536"])), "{said}");
+    let map = |line: &&str| line.split_whitespace().map(|n| n.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    assert!(lines.iter().map(map).any(|m| m.len() == 3 && m[0] == 0 && m[1] >= 0x7700_0000 && m[2] == 65536), "{said}");
     for name in ["adds", "starts"] {
         assert_eq!(builds[name]["status"], "error", "{}", log(&system, &builds[name]).await);
     }

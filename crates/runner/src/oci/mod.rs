@@ -178,7 +178,7 @@ impl Remote {
         let text = text.unwrap_or_default();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let told = value.pointer("/errors/0/message").and_then(serde_json::Value::as_str);
-        let reason: String = told.unwrap_or(text.trim()).chars().take(300).collect();
+        let reason: String = told.unwrap_or_else(|| text.trim()).chars().take(300).collect();
         OciError::Refused { registry: self.host().to_owned(), what: what.to_owned(), status, reason }
     }
 

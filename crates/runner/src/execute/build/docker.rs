@@ -4,7 +4,7 @@
 //! its author chooses that. It needs no credentials: what it makes is an OCI layout, which the executor pushes.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::{PermissionsExt as _, lchown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(super) async fn build(
     place: &Path,
     wanted: &Wanted<'_>,
 ) -> Result<Built, StepFailure> {
-    need_tools()?;
+    need_tools(run)?;
     let file = source::file_inside(source, wanted.dockerfile)
         .map_err(|why| bad(format!("the Dockerfile `{}` {why}", wanted.dockerfile)))?;
     let text = read_bounded(&file, DOCKERFILE_BYTES_MAX)?;
@@ -135,10 +135,10 @@ fn bad(message: impl Into<String>) -> StepFailure {
     StepFailure::new("build_failed", message)
 }
 
-fn need_tools() -> Result<(), StepFailure> {
+fn need_tools(run: &Run<'_>) -> Result<(), StepFailure> {
     tool::need("buildah", "an image build")?;
     tool::need("unshare", "an image build, which runs in namespaces of its own,")?;
-    if !cell::is_root() {
+    if cell::first_user(&run.context.state_dir).is_none() {
         tool::need("newuidmap", "an image build of a runner that is not root")?;
     }
     Ok(())
@@ -229,7 +229,7 @@ struct Place {
 
 impl Place {
     fn make(run: &Run<'_>, place: &Path) -> Result<Self, StepFailure> {
-        let owner = cell::is_root().then_some(cell::FIRST_USER);
+        let owner = cell::first_user(&run.context.state_dir);
         let dir = place.join("cell");
         let place = Self { out: dir.join("out"), storage: run.context.state_dir.join(STORAGE), dir, owner };
         for folder in ["root", "tmp", "var-tmp", "out"] {
@@ -241,12 +241,14 @@ impl Place {
     }
 
     fn make_storage(&self) -> std::io::Result<()> {
+        let Some(owner) = self.owner else { return fs_err::create_dir_all(&self.storage) };
+        // In a state directory that was moved it belongs to others, and is of no use.
+        if fs_err::metadata(&self.storage).is_ok_and(|meta| meta.uid() != owner) {
+            remove_tree(&self.storage)?;
+        }
         fs_err::create_dir_all(&self.storage)?;
         fs_err::set_permissions(&self.storage, std::fs::Permissions::from_mode(0o700))?;
-        match self.owner {
-            Some(owner) => lchown(&self.storage, Some(owner), Some(owner)),
-            None => Ok(()),
-        }
+        lchown(&self.storage, Some(owner), Some(owner))
     }
 
     fn private(&self, file: &Path, text: &str) -> Result<(), StepFailure> {
@@ -375,6 +377,7 @@ impl Place {
         let report = run.host.dir.path().join("cell-report.json");
         let _ = fs_err::remove_file(&report);
         let cell = Cell {
+            first_user: self.owner,
             root: self.dir.join("root"),
             binds,
             files,
