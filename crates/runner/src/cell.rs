@@ -58,6 +58,9 @@ const SMALL: &str = "size=64m";
 /// In the cell: what its last two steps are told, and this binary.
 const TOLD: &str = "/.ferry/cell.json";
 const BINARY: &str = "/.ferry/runner";
+/// Where programs are in a cell, whatever the runner's own path says.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const UNMADE: &str = "namespaces for the build can't be made";
 const START: Duration = Duration::from_secs(20);
 /// Longest line of the output that is looked at.
 const LINE_BYTES: usize = 4096;
@@ -106,6 +109,9 @@ pub struct Report {
     pub cache_hits: u64,
     /// The last line that says so.
     pub error: Option<String>,
+    /// The last line of all.
+    #[serde(skip)]
+    last: String,
 }
 
 /// Who the root of a runner's cells is on the host. None where the runner is not root: then it is the runner's own user, and the
@@ -126,21 +132,31 @@ pub fn command(file: &Path) -> Vec<String> {
 
 /// Makes the cell, and stays until its program has ended.
 pub async fn watch(file: &Path) -> ExitCode {
-    match Box::pin(hold(file)).await {
+    let told = fs::read(file).and_then(|bytes| Ok(serde_json::from_slice::<Cell>(&bytes)?));
+    let cell = match told {
+        Ok(cell) => cell,
+        Err(error) => return fail(&error),
+    };
+    let report = cell.report.clone();
+    match Box::pin(hold(file, cell)).await {
         Ok(code) => ExitCode::from(code),
-        Err(error) => fail(&error),
+        Err(error) => {
+            let error = io::Error::other(format!("{UNMADE}: {error}"));
+            let told = Report { error: Some(error.to_string()), ..Report::default() };
+            let _ = serde_json::to_vec(&told).map(|bytes| fs::write(report, bytes));
+            fail(&error)
+        }
     }
 }
 
 fn fail(error: &io::Error) -> ExitCode {
     // Standard error is the build's own log.
-    let _ = writeln!(io::stderr(), "ferry: a cell for the build can't be made: {error}");
+    let _ = writeln!(io::stderr(), "ferry: {error}");
     ExitCode::from(126)
 }
 
-async fn hold(file: &Path) -> io::Result<u8> {
+async fn hold(file: &Path, cell: Cell) -> io::Result<u8> {
     let mut term = signal(SignalKind::terminate())?;
-    let cell: Cell = serde_json::from_slice(&fs::read(file)?)?;
     let (mut ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(START))?;
     // The running binary itself, also after its file was replaced by an update; other users can't follow this link from
@@ -177,8 +193,8 @@ async fn hold(file: &Path) -> io::Result<u8> {
             // What it said itself says more.
             Err(error) => {
                 let _ = process.kill().await;
-                let _ = heard.await;
-                return Err(error);
+                let said = heard.await.map(|(_, err)| err.last).unwrap_or_default();
+                return Err(if said.is_empty() { error } else { io::Error::other(format!("{error}: {said}")) });
             }
         },
         _ = term.recv() => return Ok(143),
@@ -196,6 +212,7 @@ async fn hold(file: &Path) -> io::Result<u8> {
         steps: out.steps + err.steps,
         cache_hits: out.cache_hits + err.cache_hits,
         error: err.error.or(out.error),
+        last: err.last,
     };
     fs::write(&cell.report, serde_json::to_vec(&report)?)?;
     Ok(status.code().or_else(|| Some(128 + status.signal()?)).and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
@@ -292,6 +309,9 @@ async fn hear(pipe: Option<impl AsyncRead + Unpin>, mut to: impl io::Write) -> R
 impl Report {
     fn note(&mut self, line: &str) {
         let line = line.trim();
+        if !line.is_empty() {
+            line.clone_into(&mut self.last);
+        }
         // `STEP 2/5: …`, and `[1/2] STEP 2/5: …` where there are several stages.
         let step = if line.starts_with('[') { line.split_once("] ").map_or(line, |(_, rest)| rest) } else { line };
         if step.strip_prefix("STEP ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
@@ -373,7 +393,8 @@ fn furnish_and_go_on(file: &Path) -> io::Result<std::convert::Infallible> {
     if cell.network != Network::Host {
         unshare.arg("--net");
     }
-    Err(unshare.args(["--", BINARY, "cell", "enter", TOLD]).exec())
+    let error = unshare.args(["--", BINARY, "cell", "enter", TOLD]).env("PATH", PATH).exec();
+    Err(io::Error::new(error.kind(), format!("`unshare` in {PATH}: {error}")))
 }
 
 fn memory(at: &Path, options: &str) -> io::Result<()> {
@@ -472,13 +493,14 @@ fn settle_and_become(file: &Path, closed: &[String]) -> io::Result<std::convert:
     let mut command = Command::new(program);
     // The user is the same; naming it drops the groups of the host.
     command.args(arguments).env_clear().envs(&cell.env).current_dir(&cell.cwd).stdin(Stdio::null()).uid(0).gid(0);
-    Err(command.exec())
+    let error = command.exec();
+    Err(io::Error::new(error.kind(), format!("`{program}` in {PATH}: {error}")))
 }
 
 /// No way leads to the host's own addresses, nor to where a cloud tells a machine who it is.
 fn close(addresses: &[String]) -> io::Result<()> {
     for address in addresses.iter().map(String::as_str).chain([LINK_LOCAL]) {
-        let done = Command::new("ip").args(["route", "add", "unreachable", address]).status();
+        let done = Command::new("ip").args(["route", "add", "unreachable", address]).env("PATH", PATH).status();
         let done = done.map_err(|e| io::Error::new(e.kind(), format!("`ip` of iproute2: {e}")))?;
         if !done.success() {
             return Err(io::Error::other(format!("the way to {address} can't be closed")));

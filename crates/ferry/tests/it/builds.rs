@@ -490,11 +490,24 @@ async fn secrets_stay_secret_and_mistakes_are_named() {
     assert!(why(&builds["gone"]).contains("`Dockerfile` is not in the source"), "{}", builds["gone"]);
     assert!(why(&builds["odd"]).contains("no FROM"), "{}", builds["odd"]);
 
-    // A host without the tool says what it lacks.
-    runner.kill();
-    let _runner = system.spawn_runner("build", system.build_runner_command("build").env("PATH", "/nonexistent"));
-    let output = system.ferry(&["builds", "create", "uses", "--app", "careful", "--anew", "--json"]).await;
-    assert!(why(&document(&output)).contains("needs `buildah` on the runner's PATH: install it"), "{}", shown(&output));
+    // A host without slirp4netns builds without a network, and says so; one without buildah says what it lacks.
+    let few = system.root().join("few");
+    fs_err::create_dir(&few).unwrap();
+    for name in ["buildah", "unshare"] {
+        std::os::unix::fs::symlink(Path::new("/usr/bin").join(name), few.join(name)).unwrap();
+    }
+    for (path, good) in [(few.as_path(), true), (Path::new("/nonexistent"), false)] {
+        runner.kill();
+        runner = system.spawn_runner("build", system.build_runner_command("build").env("PATH", path));
+        let output = system.ferry(&["builds", "create", "uses", "--app", "careful", "--anew", "--json"]).await;
+        let build = document(&output);
+        if good {
+            assert_active(&system, &build).await;
+            assert!(log(&system, &build).await.contains("the build has no network: it needs slirp4netns"));
+        } else {
+            assert!(why(&build).contains("needs `buildah` on the runner's PATH: install it"), "{build:#}");
+        }
+    }
 }
 
 /// Who does not use our client may upload anything; it is unpacked nowhere but where it belongs.
@@ -702,6 +715,14 @@ async fn a_build_ends_true_whatever_dies() {
     let cancelled = output.status.success();
     let second = ended(&system, &build).await;
     assert_eq!(second["status"], "error", "{second:#} {cancelled}");
+    // A cancelled one ends at once, and all that it runs.
+    app.docker("slow", &slow(51), "");
+    let build = sync(&system).await;
+    let inside = until_in_cell(&format!("sleep 51.{pid}")).await;
+    good(&system.ferry(&["builds", "cancel", &build]).await);
+    let begun = std::time::Instant::now();
+    assert_eq!(ended(&system, &build).await["status"], "error");
+    assert!(begun.elapsed() < seconds(8) && !testkit::system::is_running(inside), "{:?}", begun.elapsed());
     app.docker("slow", &slow(1), "");
     let build = sync(&system).await;
     let third = ended(&system, &build).await;

@@ -11,16 +11,15 @@ use std::time::Duration;
 use base64::Engine as _;
 use model::Digest;
 use model::JobError;
-use tokio::sync::watch;
 
 use super::super::action::StepFailure;
-use super::super::{Run, source, tool};
+use super::super::{Run, source, tool, watch};
 use super::{Built, Cache, dockerfile};
 use crate::cell::{self, Bind, Cell, Network, Report};
 use crate::directory::remove_tree;
 use crate::limits;
 use crate::oci::stored_credentials;
-use crate::process::{self, Child, Ended, Kept, Stop};
+use crate::process::{self, Child, Ended, Kept};
 
 /// The layers of earlier builds, beside the executions: a build runner works for one org alone.
 const STORAGE: &str = "cache/containers";
@@ -30,11 +29,10 @@ const DOCKERFILE_BYTES_MAX: u64 = 1 << 20;
 const INDEX_BYTES_MAX: u64 = 1 << 20;
 /// Files of an image that was built.
 const BLOBS_MAX: usize = 10_000;
-/// How often the disk is looked at.
+/// How often someone who waits for the storage looks.
 const LOOK: Duration = Duration::from_secs(1);
 const POLICY: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
 const REGISTRIES: &str = "unqualified-search-registries = [\"docker.io\"]\nshort-name-mode = \"disabled\"\n";
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const PROXIES: [&str; 8] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"];
 
@@ -300,7 +298,7 @@ impl Place {
         let words = ["unshare", "--user", "--map-root-user", "--map-auto", "--", "rm", "-rf", "--"];
         let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
         let argv = words.into_iter().map(str::to_owned).chain(paths).collect();
-        let env = BTreeMap::from([("PATH".to_owned(), PATH.to_owned())]);
+        let env = BTreeMap::from([("PATH".to_owned(), cell::PATH.to_owned())]);
         let child = Child { argv, cwd: self.dir.clone(), env, step, kept: Kept::InCell };
         match process::run(&child, &run.host, &mut run.stop).await? {
             Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
@@ -368,7 +366,7 @@ impl Place {
         .into();
         files.extend(cell::resolver(network).map(|text| ("/etc/resolv.conf".into(), text)));
         let mut env: BTreeMap<String, String> =
-            [("PATH", PATH), ("HOME", "/tmp"), ("TMPDIR", "/var/tmp")].map(|(k, v)| (k.into(), v.into())).into();
+            [("PATH", cell::PATH), ("HOME", "/tmp"), ("TMPDIR", "/var/tmp")].map(|(k, v)| (k.into(), v.into())).into();
         if network != Network::None {
             env.extend(PROXIES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))));
         }
@@ -391,9 +389,9 @@ impl Place {
         let base = super::super::action::base_environment(|name| std::env::var(name).ok(), &self.dir);
         let env = base.into_iter().filter(|(name, _)| name == "PATH").collect();
         let child = Child { argv: cell::command(&file), cwd: self.dir.clone(), env, step, kept: Kept::InCell };
-        let mut stop = stop_or_full(run.stop.clone(), self.storage.clone(), disk_bytes);
-        let ended = process::run(&child, &run.host, &mut stop.0).await;
-        stop.1.abort();
+        let (mut stop, watching) = watch::also_disk(run.stop.clone(), self.storage.clone(), disk_bytes);
+        let ended = process::run(&child, &run.host, &mut stop).await;
+        watching.abort();
         let _ = fs_err::remove_file(&file);
         match ended? {
             Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
@@ -404,30 +402,6 @@ impl Place {
             }
         }
     }
-}
-
-/// The reasons to stop, and one more: the storage lies beside the execution's directory, whose size is watched.
-fn stop_or_full(
-    mut stop: watch::Receiver<Option<Stop>>,
-    storage: PathBuf,
-    disk_bytes: u64,
-) -> (watch::Receiver<Option<Stop>>, tokio::task::JoinHandle<()>) {
-    let (sender, receiver) = watch::channel(stop.borrow().clone());
-    let task = tokio::spawn(async move {
-        let free = || limits::disk_free_bytes(&storage).ok();
-        let before = free();
-        let mut reason = None;
-        while reason.is_none() {
-            let _ = tokio::time::timeout(LOOK, stop.changed()).await;
-            let taken = before.and_then(|before| Some(before.saturating_sub(free()?)));
-            let full = taken.is_some_and(|taken| taken > disk_bytes).then_some(Stop::DiskQuota(disk_bytes));
-            reason = stop.borrow().clone().or(full);
-        }
-        sender.send_replace(reason);
-        // Keeps the channel open: a closed one would look like a change.
-        std::future::pending::<()>().await;
-    });
-    (receiver, task)
 }
 
 #[cfg(test)]
