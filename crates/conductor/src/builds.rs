@@ -6,14 +6,14 @@ use config::{Component, ComponentKind, ContainerImage};
 use model::build::{
     Artifact, BuildOutputs, BuildSpec, BuiltFrom, ChartSource, Credentials, KnownBuild, Recipe, Repository, SyncSpec,
 };
-use model::runner::RunnerKind;
 use model::spec::{Limits, SECRET_BYTES_MIN, Source, Work};
 use model::time::parse_duration;
-use model::{AppId, BuildId, ComponentId, Digest, JobState, OrgId, SectionId};
+use model::{AppId, BuildId, ComponentId, ConfigId, Digest, JobState, OrgId, SectionId};
 use serde_json::Value;
 use store::{Build, BuildEnd, BuildStatus, Config, EntityKind, Result, Runner, Section, StoreError};
 
 use crate::Conductor;
+use crate::reconcile::go_on;
 use crate::submit::{Draft, git};
 
 const SYNC_TIMEOUT_S: u64 = 900;
@@ -25,6 +25,16 @@ enum Need {
     /// There is nothing to make.
     Nothing,
     Unsupported(String),
+}
+
+/// How a build differs from what the config says.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Another branch, tag, commit or version.
+    pub reference: Option<String>,
+    /// Even where the source has not moved.
+    pub anew: bool,
+    pub idempotency: Option<store::Idempotency>,
 }
 
 /// One component of a config, to be built.
@@ -81,7 +91,7 @@ impl Subject {
                     Some(repo) => ChartSource::Repository {
                         url: repo.repo_url.clone(),
                         chart: repo.chart.clone(),
-                        version: repo.version.clone(),
+                        version: reference.map(str::to_owned).or_else(|| repo.version.clone()),
                         credentials: None,
                     },
                     None => ChartSource::Directory {
@@ -126,8 +136,8 @@ fn image(kind: &ContainerImage, reference: Option<&str>) -> Result<Recipe> {
     let found = found.or_else(|| {
         azure_acr.as_ref().map(|i| {
             let host = i.registry_url.trim_start_matches("https://").trim_end_matches('/');
-            let image =
-                if i.image_url.starts_with(host) { i.image_url.clone() } else { format!("{host}/{}", i.image_url) };
+            let image_url = i.image_url.trim_start_matches("https://");
+            let image = if image_url.starts_with(host) { image_url.to_owned() } else { format!("{host}/{image_url}") };
             (image, &i.tag, &i.update_policy)
         })
     });
@@ -159,12 +169,20 @@ fn recipe_digest(recipe: &Recipe) -> String {
 }
 
 /// The address that credentials of a recipe are looked up by.
-fn address(recipe: &Recipe) -> Option<&str> {
+fn address(recipe: &Recipe) -> Option<String> {
     match recipe {
-        Recipe::ContainerImage { image, .. } => Some(image),
-        Recipe::HelmChart { chart: ChartSource::Repository { url, .. } } => Some(url),
+        Recipe::ContainerImage { image, plain_http, .. } => {
+            let scheme = if *plain_http { "http" } else { "https" };
+            let named = image.split_once('/').is_some_and(|(host, _)| host.contains(['.', ':']) || host == "localhost");
+            Some(match (named, image.contains('/')) {
+                (true, _) => format!("{scheme}://{image}"),
+                (false, true) => format!("{scheme}://docker.io/{image}"),
+                (false, false) => format!("{scheme}://docker.io/library/{image}"),
+            })
+        }
+        Recipe::HelmChart { chart: ChartSource::Repository { url, .. } } => Some(url.clone()),
         _ => match recipe.source() {
-            Some(Source::Git { url, .. }) => Some(url),
+            Some(Source::Git { url, .. }) => Some(url.clone()),
             Some(Source::Archive { .. }) | None => None,
         },
     }
@@ -189,8 +207,8 @@ fn with_credentials(recipe: &mut Recipe, found: Credentials) {
 impl Conductor {
     /// The org's build runner.
     pub async fn build_runner(&self, org: &OrgId) -> Result<Runner> {
-        let runners = self.store.runners(org, None, 0, 1000).await?;
-        runners.into_iter().find(|r| r.kind == RunnerKind::Build).ok_or(StoreError::NotFound("build runner"))
+        let id = self.store.org(org).await?.build_runner_id;
+        self.store.runner(org, id.as_str()).await
     }
 
     /// Where the artifacts of a component are kept.
@@ -210,7 +228,7 @@ impl Conductor {
         let runner = self.build_runner(org).await?;
         let mut builds = Vec::with_capacity(subjects.len());
         for subject in subjects {
-            builds.push(self.build(org, &runner, &subject, None, false, actor).await?);
+            builds.push(Box::pin(self.build(org, &runner, &subject, &Asked::default(), actor)).await?);
         }
         self.store.mark_planned(&config.id, self.now()).await?;
         Ok(builds)
@@ -222,8 +240,7 @@ impl Conductor {
         org: &OrgId,
         app: &AppId,
         component_id: &str,
-        reference: Option<&str>,
-        anew: bool,
+        asked: Asked,
         actor: &str,
     ) -> Result<Build> {
         let config = self.store.active_config(org, app).await?;
@@ -232,8 +249,14 @@ impl Conductor {
         let subject = subjects.into_iter().find(|s| s.component_id == component_id).ok_or_else(|| {
             StoreError::Conflict("the component is not part of the active config: sync the app first".into())
         })?;
+        let component = &subject.component.common.name;
+        if asked.reference.is_some() && matches!(subject.need(None)?, Need::Build(recipe) if !recipe.may_move()) {
+            return Err(StoreError::Conflict(format!(
+                "component `{component}` has no branch, tag or version to choose"
+            )));
+        }
         let runner = self.build_runner(org).await?;
-        self.build(org, &runner, &subject, reference, anew, actor).await
+        Box::pin(self.build(org, &runner, &subject, &asked, actor)).await
     }
 
     async fn subjects(&self, org: &OrgId, config: &Config) -> Result<Vec<Subject>> {
@@ -259,11 +282,10 @@ impl Conductor {
         org: &OrgId,
         runner: &Runner,
         subject: &Subject,
-        asked: Option<&str>,
-        anew: bool,
+        asked: &Asked,
         actor: &str,
     ) -> Result<Build> {
-        let recipe = match subject.need(asked) {
+        let recipe = match subject.need(asked.reference.as_deref()).and_then(|need| self.allowed(org, need)) {
             Ok(Need::Build(recipe)) => *recipe,
             Ok(Need::Nothing) => {
                 return self.without_job(org, subject, BuildStatus::Active, "nothing to build", actor).await;
@@ -278,22 +300,77 @@ impl Conductor {
         let component = &subject.component_id;
         if let Some(open) = self.store.build_of_recipe(org, component, &key, true).await? {
             let open = self.settled(open).await?;
+            if open.status == BuildStatus::Open && asked.anew {
+                return Err(StoreError::Conflict(format!(
+                    "build {} of it is open: wait for it, or cancel it",
+                    open.id
+                )));
+            }
             if open.status == BuildStatus::Open {
                 return Ok(open);
             }
         }
-        let good = self.store.build_of_recipe(org, component, &key, false).await?;
+        let good = self.good_build(org, component, &key).await?;
         if let Some(good) = &good
             && !recipe.may_move()
-            && !anew
+            && !asked.anew
         {
-            return Ok(good.clone());
+            return self.again(org, subject, good, actor).await;
         }
-        let known = good.filter(|_| !anew);
-        match self.enqueue_build(org, runner, subject, recipe, key, known, actor).await {
-            Err(StoreError::Conflict(why)) => self.without_job(org, subject, BuildStatus::Error, &why, actor).await,
+        let known = good.filter(|_| !asked.anew);
+        match self.enqueue_build(org, runner, subject, recipe, key, known, asked, actor).await {
+            Err(StoreError::Conflict(why)) if asked.idempotency.is_none() => {
+                let why = format!("{why}; then `ferry builds create {}`", subject.component.common.name);
+                self.without_job(org, subject, BuildStatus::Error, &why, actor).await
+            }
             done => done,
         }
+    }
+
+    /// An image of another org, in the registry that all share, is nobody's to copy.
+    fn allowed(&self, org: &OrgId, need: Need) -> Result<Need> {
+        if let (Need::Build(recipe), Some(Repository { registry: Some(host), name, .. })) = (&need, &self.registry)
+            && let Recipe::ContainerImage { image, .. } = recipe.as_ref()
+        {
+            let shared = if name.is_empty() { format!("{host}/") } else { format!("{host}/{name}/") };
+            if image.starts_with(&shared) && !image.starts_with(&format!("{shared}{org}/")) {
+                return Err(StoreError::Conflict(format!("`{image}` lies where artifacts of other orgs are kept")));
+            }
+        }
+        Ok(need)
+    }
+
+    /// The newest good build of a recipe whose artifact is still there.
+    async fn good_build(&self, org: &OrgId, component: &str, recipe: &str) -> Result<Option<Build>> {
+        let Some(good) = self.store.build_of_recipe(org, component, recipe, false).await? else { return Ok(None) };
+        let repository = self.repository(org, &good.app_id, component);
+        let there = match &good.artifact {
+            Some(artifact) if repository.registry.is_none() => {
+                self.store.registry_manifest(org, &repository.name, &artifact.digest).await?.is_some()
+            }
+            Some(_) | None => true,
+        };
+        Ok(there.then_some(good))
+    }
+
+    /// A good build stands again, after another one: that is written down, so that the newest one is what the config says.
+    async fn again(&self, org: &OrgId, subject: &Subject, good: &Build, actor: &str) -> Result<Build> {
+        let filter = store::BuildFilter { app: None, component: Some(subject.component_id.clone()) };
+        let newest = self.store.builds(org, filter, 0, 1).await?.pop();
+        if newest.is_none_or(|newest| newest.id == good.id) {
+            return Ok(good.clone());
+        }
+        let text = "as an earlier build: the recipe is the same";
+        let build = Build {
+            recipe: good.recipe.clone(),
+            git_ref: good.git_ref.clone(),
+            same_as: Some(good.same_as.clone().unwrap_or_else(|| good.id.clone())),
+            source: good.source.clone(),
+            artifact: good.artifact.clone(),
+            ..self.new_build(org, subject, BuildStatus::Active, text, actor)
+        };
+        self.store.add_build(build.clone()).await?;
+        Ok(build)
     }
 
     #[expect(clippy::too_many_arguments, reason = "all that a build is made of")]
@@ -305,13 +382,14 @@ impl Conductor {
         mut recipe: Recipe,
         key: String,
         known: Option<Build>,
+        asked: &Asked,
         actor: &str,
     ) -> Result<Build> {
         let (git_ref, timeout_s) = (reference(&recipe), default_timeout_s(&recipe));
         let timeout = subject.component.common.build_timeout.as_deref().and_then(|text| parse_duration(text).ok());
         let mut secrets = Vec::new();
         if let Some(found) = match address(&recipe) {
-            Some(address) => self.store.source_credentials(org, address, self.now()).await?,
+            Some(address) => self.store.source_credentials(org, &address, self.now()).await?,
             None => None,
         } {
             secrets.push(found.password.clone());
@@ -327,6 +405,11 @@ impl Conductor {
                         "the secret `{name}` is no variable of the app: set it with `ferry apps variables set`"
                     ))
                 })?;
+                if variable.value.len() < SECRET_BYTES_MIN {
+                    return Err(StoreError::Conflict(format!(
+                        "the secret `{name}` has fewer than {SECRET_BYTES_MIN} characters and can't be masked in the log"
+                    )));
+                }
                 variable.value.clone_into(value);
                 secrets.push(variable.value.clone());
             }
@@ -355,11 +438,11 @@ impl Conductor {
             timeout_s: timeout.map_or(timeout_s, |t| t.as_secs().max(1)),
             limits: Limits::default(),
             secrets,
-            work: Work::Build(spec),
+            work: Work::Build(Box::new(spec)),
             run: None,
             build: Some(build),
         };
-        let job = self.submit(draft, runner, actor, None).await?.job;
+        let job = self.submit(draft, runner, actor, asked.idempotency.clone()).await?.job;
         // The one of another request, where that was faster.
         self.store.build_of_job(org, &job.id).await?.ok_or(StoreError::NotFound("build"))
     }
@@ -449,13 +532,13 @@ impl Conductor {
             Err(error) => return Ok(Err(format!("the build runner's outputs can't be read: {error}"))),
         };
         let artifact: Option<Artifact> = match (&outputs.same_as, outputs.image) {
-            (Some(known), _) => {
-                let known = self.store.build(&build.org_id, known).await?;
-                if known.component_id != build.component_id {
-                    return Ok(Err("the build runner names the build of another component".into()));
+            (Some(known), _) => match self.store.build(&build.org_id, known).await {
+                Ok(known) if known.component_id == build.component_id && known.recipe == build.recipe => known.artifact,
+                Ok(_) | Err(StoreError::NotFound(_)) => {
+                    return Ok(Err("the build runner names a build that is not one of this recipe".into()));
                 }
-                known.artifact
-            }
+                Err(other) => return Err(other),
+            },
             (None, image) => image,
         };
         let Some(artifact) = artifact else { return Ok(Err("the build runner has put out no artifact".into())) };
@@ -463,7 +546,7 @@ impl Conductor {
         if repository.registry.is_none()
             && self.store.registry_manifest(&build.org_id, &repository.name, &artifact.digest).await?.is_none()
         {
-            return Ok(Err(format!("the registry has no {}, which the build runner says it pushed", artifact.digest)));
+            return Ok(Err(format!("the registry does not have {}, the build's artifact", artifact.digest)));
         }
         Ok(Ok(BuildEnd {
             status: BuildStatus::Active,
@@ -476,16 +559,19 @@ impl Conductor {
         }))
     }
 
-    /// The newest build of a component whose artifact is there.
-    pub async fn last_good_build(&self, org: &OrgId, component_id: &str) -> Result<Build> {
-        let filter = store::BuildFilter { app: None, component: Some(component_id.to_owned()) };
-        for build in self.store.builds(org, filter, 0, 100).await? {
-            let build = self.settled(build).await?;
-            if build.status == BuildStatus::Active {
-                return Ok(build);
-            }
+    /// The newest good build of a component as the active config has it: what installs get.
+    pub async fn current_build(&self, org: &OrgId, app: &AppId, component_id: &str) -> Result<Build> {
+        let missing =
+            || StoreError::Conflict("the component has no build that succeeded, as the active config has it".into());
+        let config = self.store.active_config(org, app).await?.ok_or_else(missing)?;
+        let subjects = self.subjects(org, &config).await?;
+        let subject = subjects.into_iter().find(|s| s.component_id == component_id).ok_or_else(missing)?;
+        let Need::Build(recipe) = subject.need(None)? else { return Err(missing()) };
+        let key = recipe_digest(&recipe);
+        if let Some(open) = self.store.build_of_recipe(org, component_id, &key, true).await? {
+            self.settled(open).await?;
         }
-        Err(StoreError::Conflict("the component has no build that succeeded".into()))
+        self.good_build(org, component_id, &key).await?.ok_or_else(missing)
     }
 
     /// Has an install's runner copy the artifact of a build, or see that it is there. The order names its digest.
@@ -528,14 +614,17 @@ impl Conductor {
     /// Writes down builds whose jobs have ended, and plans those of configs that nobody has planned.
     pub async fn reconcile_builds(&self) -> Result<()> {
         for build in self.store.ended_builds(256).await? {
-            self.settled(build).await?;
+            go_on("build", self.settled(build).await);
         }
-        for (org, app, config) in self.store.unplanned_configs(16).await? {
-            let config = self.store.config(&org, &app, &config).await?;
-            let actor = config.created_by.to_string();
-            self.plan_builds(&org, &config, &actor).await?;
+        for (org, app, config) in self.store.unplanned_configs(256).await? {
+            go_on("plan of builds", Box::pin(self.plan_config(&org, &app, &config)).await);
         }
         Ok(())
+    }
+
+    async fn plan_config(&self, org: &OrgId, app: &AppId, config: &ConfigId) -> Result<()> {
+        let config = self.store.config(org, app, config).await?;
+        self.plan_builds(org, &config, config.created_by.as_str()).await.map(drop)
     }
 }
 

@@ -142,7 +142,7 @@ where
 }
 
 /// One item that can't be dealt with must not keep the others waiting.
-fn go_on<T>(what: &str, outcome: Result<T>) {
+pub(crate) fn go_on<T>(what: &str, outcome: Result<T>) {
     if let Err(error) = outcome {
         tracing::warn!(what, %error, "left for the next look");
     }

@@ -52,7 +52,7 @@ pub enum Recipe {
     /// A directory with a Terraform module.
     TerraformModule {
         source: Source,
-        /// As the app has it, for the providers' lock file.
+        /// As the app has it: part of what tells two recipes apart.
         terraform_version: String,
         /// Providers are part of the artifact, for installs that reach no provider registry.
         #[serde(default)]
@@ -71,7 +71,7 @@ pub enum Recipe {
         patches: Vec<String>,
         #[serde(default)]
         enable_helm: bool,
-        /// Files outside of the kustomization's directory (never outside of the source) may be used.
+        /// Files outside of the kustomization's directory may be used: whatever a build may see at all.
         #[serde(default)]
         unrestricted: bool,
     },

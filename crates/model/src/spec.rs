@@ -36,7 +36,7 @@ pub enum Work {
     },
     HealthCheck {},
     ActionsWorkflow(ActionSpec),
-    Build(BuildSpec),
+    Build(Box<BuildSpec>),
     OciSync(SyncSpec),
 }
 

@@ -93,6 +93,14 @@ impl Caller {
         Ok(Repository { org: grant.org.clone(), name: name.to_owned() })
     }
 
+    /// Who was let in for certain repositories alone deletes nothing there.
+    pub(crate) fn may_delete(&self, name: &str) -> Result<Repository, Refusal> {
+        if self.principal.grant(name).is_some_and(|grant| grant.repositories.is_some()) {
+            return Err(Refusal::new(Code::Denied, format!("these credentials delete nothing in `{name}`")));
+        }
+        self.may(name, Action::Push)
+    }
+
     /// The orgs whose repositories the caller may list.
     pub(crate) fn listed(&self) -> Result<&[Grant], Refusal> {
         if self.catalog {

@@ -143,7 +143,9 @@ impl Registry {
     async fn perform(&self, call: &Call, caller: &Caller, parts: &Parts, body: &mut Option<Body>) -> Answer {
         let method = &parts.method;
         let action = if matches!(*method, Method::GET | Method::HEAD) { Action::Pull } else { Action::Push };
-        let may = |name: &str| caller.may(name, action);
+        let may = |name: &str| {
+            if *method == Method::DELETE { caller.may_delete(name) } else { caller.may(name, action) }
+        };
         match call {
             Call::Base if action == Action::Pull => Ok(json_response(StatusCode::OK, &serde_json::json!({}))),
             Call::Catalog if *method == Method::GET => self.catalog(caller, parts).await,

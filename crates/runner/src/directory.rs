@@ -58,6 +58,9 @@ pub struct ExecutionContext {
     /// Registries whose images are fetched for builds, from outside of their cell.
     #[serde(default)]
     pub base_registries: Vec<String>,
+    /// Hidden from children instead of the state directory, which lies in it.
+    #[serde(default)]
+    pub hide: Option<PathBuf>,
     /// The run of the machine in which the directory was made.
     #[serde(default)]
     pub boot_id: String,

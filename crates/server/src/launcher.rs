@@ -23,14 +23,28 @@ use crate::config::Builds;
 const LOOK: Duration = Duration::from_millis(500);
 /// A runner that someone else hosts has this long to come back before one is started here.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a runner that keeps ending is left alone.
-const RESTART: Duration = Duration::from_secs(2);
+/// Who ends before this has failed.
+const LASTS: Duration = Duration::from_secs(10);
+/// After so many failures its session is given up for a new one: it may have been fenced.
+const FAILURES_OF_A_SESSION: u32 = 2;
+/// A log that has grown over this begins anew with the next start.
+const LOG_BYTES: u64 = 16 << 20;
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// In a child's environment: the process it must not outlive.
 const PARENT: &str = "FERRY_PARENT_DEATH";
 
 struct Hosted {
     child: Child,
+    started_at: Instant,
     needed_at: Instant,
+    stopping: bool,
+}
+
+/// A runner that ended soon after its start is left alone for a while, longer every time.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    until: Option<Instant>,
 }
 
 struct Launcher {
@@ -41,6 +55,7 @@ struct Launcher {
     hosted: HashMap<OrgId, Hosted>,
     /// Since when an org has builds and no runner.
     waiting: HashMap<OrgId, Instant>,
+    failures: HashMap<OrgId, Failures>,
 }
 
 /// Hosts build runners until told to stop, then stops them.
@@ -54,7 +69,15 @@ pub(crate) async fn run(state: AppState, stop: CancellationToken) {
         path => PathBuf::from(path),
     };
     let dir = state.config.data_dir.join("build-runners");
-    let mut launcher = Launcher { state, settings, program, dir, hosted: HashMap::new(), waiting: HashMap::new() };
+    let mut launcher = Launcher {
+        state,
+        settings,
+        program,
+        dir,
+        hosted: HashMap::new(),
+        waiting: HashMap::new(),
+        failures: HashMap::new(),
+    };
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
@@ -80,17 +103,21 @@ fn interrupt(child: &Child) {
 
 impl Launcher {
     async fn look(&mut self) -> anyhow::Result<()> {
-        self.hosted.retain(|org, hosted| match hosted.child.try_wait() {
-            Ok(None) => true,
-            Ok(Some(status)) => {
+        let mut ended = Vec::new();
+        for (org, hosted) in &mut self.hosted {
+            if let Some(status) = hosted.child.try_wait()? {
                 tracing::info!(%org, %status, "a build runner has ended");
-                false
+                ended.push((org.clone(), hosted.started_at.elapsed() < LASTS && !hosted.stopping));
             }
-            Err(error) => {
-                tracing::warn!(%org, %error, "a build runner can't be watched");
-                false
+        }
+        for (org, failed) in ended {
+            self.hosted.remove(&org);
+            if failed {
+                self.note_failure(&org);
+            } else {
+                self.failures.remove(&org);
             }
-        });
+        }
         let now = Instant::now();
         let wanted = self.state.store().orgs_with_open_builds().await?;
         self.waiting.retain(|org, _| wanted.contains(org));
@@ -100,19 +127,28 @@ impl Launcher {
                 None => {
                     if let Err(error) = self.host(&org, now).await {
                         tracing::warn!(%org, error = format!("{error:#}"), "its build runner can't be started");
-                        self.waiting.insert(org, now + RESTART);
+                        self.note_failure(&org);
                     }
                 }
             }
         }
         let idle = Duration::from_secs(self.settings.idle_s);
-        for (org, hosted) in &self.hosted {
-            if now.duration_since(hosted.needed_at) > idle {
+        for (org, hosted) in &mut self.hosted {
+            if now.duration_since(hosted.needed_at) > idle && !hosted.stopping {
                 tracing::info!(%org, "the build runner had nothing to do and is stopped");
+                hosted.stopping = true;
                 interrupt(&hosted.child);
             }
         }
         Ok(())
+    }
+
+    fn note_failure(&mut self, org: &OrgId) {
+        let failures = self.failures.entry(org.clone()).or_default();
+        failures.count += 1;
+        let pause = Duration::from_secs(1 << failures.count.min(6)).min(PAUSE_MAX);
+        failures.until = Some(Instant::now() + pause);
+        tracing::warn!(%org, failures = failures.count, ?pause, "the build runner is left alone for a while; its runner.log says why");
     }
 
     /// Starts the runner of an org, unless it is there, or may be on its way.
@@ -124,10 +160,19 @@ impl Launcher {
         }
         let dir = self.dir.join(org.as_str());
         let state_dir = dir.join("state");
+        if let Some(failures) = self.failures.get(org) {
+            if failures.until.is_some_and(|until| now < until) {
+                return Ok(());
+            }
+            if failures.count.is_multiple_of(FAILURES_OF_A_SESSION) && state_dir.join("session.json").exists() {
+                tracing::info!(%org, "the build runner's session is given up for a new one");
+                fs_err::remove_dir_all(&state_dir)?;
+            }
+        }
         // One that was hosted here before is nobody else's.
         let ours = state_dir.join("session.json").exists();
         let since = *self.waiting.entry(org.clone()).or_insert(now);
-        if !ours && now.saturating_duration_since(since) < PATIENCE || since > now {
+        if !ours && now.saturating_duration_since(since) < PATIENCE {
             return Ok(());
         }
         self.waiting.remove(org);
@@ -159,6 +204,9 @@ impl Launcher {
                 command.env(name, value);
             }
         }
+        // Scripts of a build see nothing of the server's data, nor of another org's runner.
+        let hidden = fs_err::canonicalize(&self.state.config.data_dir)?;
+        command.env("FERRY_RUNNER_HIDE", hidden);
         command.env("HOME", dir.join("home")).env(PARENT, std::process::id().to_string());
         if !ours {
             let conductor = &self.state.conductor;
@@ -169,12 +217,15 @@ impl Launcher {
             command.env("FERRY_RUNNER_JOIN", credential);
             command.env("FERRY_RUNNER_TRUST_KEY", conductor.signing_keys().fingerprint());
         }
-        let log = fs_err::OpenOptions::new().create(true).append(true).open(dir.join("runner.log"))?.into_parts().0;
+        let log = dir.join("runner.log");
+        let long = fs_err::metadata(&log).is_ok_and(|meta| meta.len() > LOG_BYTES);
+        let mut options = fs_err::OpenOptions::new();
+        let log = options.create(true).append(!long).write(true).truncate(long).open(log)?.into_parts().0;
         command.stdin(Stdio::null()).stdout(Stdio::from(log.try_clone()?)).stderr(Stdio::from(log));
         command.process_group(0).kill_on_drop(false);
         let child = command.spawn().with_context(|| format!("{} can't be started", self.program.display()))?;
         tracing::info!(%org, pid = child.id(), "a build runner is started");
-        self.hosted.insert(org.clone(), Hosted { child, needed_at: now });
+        self.hosted.insert(org.clone(), Hosted { child, started_at: now, needed_at: now, stopping: false });
         Ok(())
     }
 
@@ -207,8 +258,10 @@ impl Launcher {
             })?;
             fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o700))?;
         }
-        // Others pass through, and see nothing.
-        fs_err::set_permissions(&self.dir, std::fs::Permissions::from_mode(0o711))?;
+        // They pass through, and see nothing; what lies there is for the server's eyes alone.
+        for path in [&self.dir, &self.state.config.data_dir] {
+            fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o711))?;
+        }
         Ok(Some(user))
     }
 }

@@ -457,12 +457,18 @@ impl Store {
     }
 }
 
-/// Whether a prefix, as `github.com/acme`, is one of an address; it ends where a part of the path ends.
+/// Whether a prefix, as `github.com/acme`, is one of an address: the same host, and the whole of its first parts. An address
+/// with a user in it, or without TLS beyond this machine, gets no login.
 fn covers(prefix: &str, address: &str) -> bool {
-    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
-    address
-        .strip_prefix(prefix.trim_end_matches('/'))
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.', ':']))
+    let (scheme, rest) = address.split_once("://").unwrap_or(("https", address));
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let bare = host.rsplit_once(':').map_or(host, |(bare, _)| bare);
+    let is_loopback = bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let (wanted_host, wanted) = prefix.split_once('/').unwrap_or((prefix, ""));
+    let wanted = wanted.trim_end_matches('/');
+    let below = |path: &str| path == wanted || path.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('/'));
+    let fits = wanted.is_empty() || below(path) || path.strip_suffix(".git").is_some_and(below);
+    !host.contains('@') && (scheme != "http" || is_loopback) && host.eq_ignore_ascii_case(wanted_host) && fits
 }
 
 /// The state that a build shows, beside that of its job.
@@ -485,6 +491,11 @@ mod tests {
         assert!(covers("github.com/acme", "https://github.com/acme/x.git"));
         assert!(covers("github.com/acme/x", "https://github.com/acme/x.git"));
         assert!(covers("host:5000", "host:5000/image"));
+        assert!(covers("127.0.0.1:5000", "http://127.0.0.1:5000/x"));
+        assert!(!covers("github.com", "https://github.com.evil.io/x"), "another host");
+        assert!(!covers("github.com", "https://github.com:x@evil.io/x"), "a user, not the host");
+        assert!(!covers("github.com", "http://github.com/acme/x"), "in clear");
+        assert!(!covers("ghcr.io", "ghcr.io.evil.io/a"));
         assert!(!covers("github.com/ac", "https://github.com/acme/x.git"));
         assert!(!covers("github.co", "https://github.com/acme/x.git"));
     }

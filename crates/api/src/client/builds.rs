@@ -30,6 +30,11 @@ impl Client {
         self.json(self.get(format!("/v1/components/{}/builds/latest", segment(component)))).await
     }
 
+    /// The newest good build of a component as the active config has it.
+    pub async fn current_build(&self, component: &str) -> Result<Build> {
+        self.json(self.get(format!("/v1/components/{}/builds/current", segment(component)))).await
+    }
+
     pub async fn create_build(&self, component: &str, body: &CreateBuild) -> Result<Build> {
         self.json(self.post(format!("/v1/components/{}/builds", segment(component)), body)?).await
     }

@@ -17,9 +17,6 @@ use crate::output::{Output, bytes, cell, dim, strong};
 use crate::progress::Progress;
 use crate::watch::{Log, Watched, job_exit, watch};
 
-/// How many builds of a component are looked through for a good one.
-const BUILDS_LOOKED_AT: usize = 100;
-
 pub(super) async fn run(client: &Client, out: &Output, command: Artifacts) -> Result<u8> {
     match command {
         Artifacts::List { of, limit } => {
@@ -54,11 +51,7 @@ async fn build(client: &Client, app: Option<&str>, what: &str) -> Result<Build> 
         client.build(what).await?
     } else {
         let component = builds::find(client, app, what).await?;
-        let all = client.builds(None, Some(&component.stamp.id), BUILDS_LOOKED_AT).await?;
-        all.into_iter().find(|b| b.artifact.is_some()).ok_or_else(|| {
-            CliError::new(Exit::NotFound, format!("component `{what}` has no build that succeeded"))
-                .hint(format!("`ferry components get {what}` shows the newest one"))
-        })?
+        client.current_build(&component.stamp.id).await?
     };
     match &build.artifact {
         Some(_) => Ok(build),
@@ -134,15 +127,17 @@ async fn pull(client: &Client, out: &Output, build: &Build, dir: &Path) -> Resul
             .hint("name a directory that does not exist yet"));
     }
     let artifact = build.artifact.clone().unwrap_or_default();
-    let unfinished = dir.with_extension("unfinished");
-    let _ = fs_err::remove_dir_all(&unfinished);
+    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let unfinished = dir.with_file_name(format!("{name}.unfinished-{}", std::process::id()));
     let blobs = unfinished.join("blobs/sha256");
     fs_err::create_dir_all(&blobs)?;
     let mut progress = Progress::new(out);
     let mut left = vec![(artifact.digest.clone(), true)];
     let mut size = 0;
     while let Some((digest, is_manifest)) = left.pop() {
-        let file = blobs.join(digest.trim_start_matches("sha256:"));
+        let parsed =
+            Digest::parse(&digest).map_err(|e| CliError::failed(format!("a manifest names `{digest}`: {e}")))?;
+        let file = blobs.join(parsed.hex());
         if file.exists() {
             continue;
         }
@@ -150,7 +145,10 @@ async fn pull(client: &Client, out: &Output, build: &Build, dir: &Path) -> Resul
             let found = raw_manifest(client, build, &digest).await?;
             let value: Value = serde_json::from_slice(&found)
                 .map_err(|e| CliError::failed(format!("the manifest can't be read: {e}")))?;
-            let named = |part: &Value| part.get("digest").and_then(Value::as_str).map(str::to_owned);
+            // What lies elsewhere is not ours to bring.
+            let here = |part: &Value| part.get("urls").and_then(Value::as_array).is_none_or(Vec::is_empty);
+            let named =
+                |part: &Value| part.get("digest").filter(|_| here(part)).and_then(Value::as_str).map(str::to_owned);
             left.extend(list(&value, "manifests").iter().filter_map(named).map(|d| (d, true)));
             left.extend(list(&value, "layers").iter().chain(value.get("config")).filter_map(named).map(|d| (d, false)));
             size += found.len() as u64;
@@ -182,7 +180,8 @@ async fn pull(client: &Client, out: &Output, build: &Build, dir: &Path) -> Resul
 /// Brings one blob into a file, checked as it comes.
 async fn blob(client: &Client, build: &Build, digest: &str, file: &Path) -> Result<u64> {
     let mut hasher = model::digest::Hasher::default();
-    let mut to = fs_err::File::create(file)?;
+    let unfinished = file.with_extension("part");
+    let mut to = fs_err::File::create(&unfinished)?;
     let (mut pieces, mut size) = (client.blob(&repository(build), digest).await?, 0);
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
@@ -193,6 +192,7 @@ async fn blob(client: &Client, build: &Build, digest: &str, file: &Path) -> Resu
     if hasher.finish().as_str() != digest {
         return Err(CliError::failed(format!("what came is not what {digest} names")));
     }
+    fs_err::rename(unfinished, file)?;
     Ok(size)
 }
 
@@ -282,6 +282,12 @@ pub(super) async fn registry(global: &Global, out: &Output, command: Registry) -
             // Says so now if the token is no good.
             connect(global).await?.current_org().await?;
             let pair = base64::engine::general_purpose::STANDARD.encode(format!("ferry:{}", target.token()?));
+            if config.get("credsStore").is_some() {
+                out.warn("the file names a `credsStore`: docker asks that one, and not the file");
+            }
+            if !config.get("auths").is_some_and(Value::is_object) {
+                config["auths"] = json!({});
+            }
             config["auths"][&host] = json!({ "auth": pair });
         }
         Registry::Logout => {
@@ -329,6 +335,9 @@ pub(super) async fn sources(client: &Client, out: &Output, command: Sources) -> 
             })?;
         }
         Sources::Login { prefix, username, expires_in } => {
+            if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+                out.note("the password or token, then Enter (it is shown; pipe it in where others may look):");
+            }
             let mut password = String::new();
             std::io::stdin().read_line(&mut password)?;
             let now = Timestamp::from_system(std::time::SystemTime::now());

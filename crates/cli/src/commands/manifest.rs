@@ -12,22 +12,25 @@ pub(super) fn text(format: ManifestFormat, runner: &Runner, join: &JoinCommand, 
     match format {
         ManifestFormat::Systemd => unit(&name, kind, url, credential, &trust),
         ManifestFormat::Kubernetes => deployment(&name, kind, url, credential, &trust, image),
-        ManifestFormat::Script => script(&name, kind, url, credential, &trust),
+        // Names of users have at most 32 characters.
+        ManifestFormat::Script => script(&name, &format!("fr-{}", runner.id), kind, url, credential, &trust),
     }
 }
 
 /// Its own user, state directory and cgroup are systemd's to give.
 fn unit(name: &str, kind: &str, url: &str, credential: &str, trust: &str) -> String {
     format!(
-        "# /etc/systemd/system/{name}.service (root's alone to read: it holds the credential)
+        "# Put this into /etc/systemd/system/{name}.service, and the credential, for root's eyes alone, beside it:
+#   install -m 0600 /dev/null /etc/systemd/system/{name}.join
+#   printf %s '{credential}' >/etc/systemd/system/{name}.join
 [Unit]
 Description=Ferry runner {name}
 Wants=network-online.target
 After=network-online.target
 
 [Service]
-ExecStart=/usr/local/bin/ferry-runner {kind} --state-dir /var/lib/{name} --url {url} --trust-key {trust}
-Environment=FERRY_RUNNER_JOIN={credential}
+ExecStart=/usr/local/bin/ferry-runner {kind} --state-dir /var/lib/{name} --url {url} --trust-key {trust} --join-file ${{CREDENTIALS_DIRECTORY}}/join
+LoadCredential=join:/etc/systemd/system/{name}.join
 Environment=HOME=/var/lib/{name}
 DynamicUser=yes
 StateDirectory={name}
@@ -112,18 +115,19 @@ spec:
     )
 }
 
-fn script(name: &str, kind: &str, url: &str, credential: &str, trust: &str) -> String {
+fn script(name: &str, user: &str, kind: &str, url: &str, credential: &str, trust: &str) -> String {
     format!(
         "#!/bin/sh
+# Holds the runner's credential: for root's eyes alone.
 # Brings the runner up on a machine, as a user of its own. Needs root, and ferry-runner in /usr/local/bin.
 set -eu
-id {name} >/dev/null 2>&1 || useradd --system --home-dir /var/lib/{name} --shell /usr/sbin/nologin {name}
-install -d -m 0700 -o {name} -g {name} /var/lib/{name}
+id {user} >/dev/null 2>&1 || useradd --system --home-dir /var/lib/{name} --shell /usr/sbin/nologin {user}
+install -d -m 0700 -o {user} -g {user} /var/lib/{name}
 umask 077
 printf '%s' '{credential}' >/var/lib/{name}/join
-chown {name}: /var/lib/{name}/join
+chown {user}: /var/lib/{name}/join
 cd /var/lib/{name}
-exec setpriv --reuid={name} --regid={name} --init-groups env HOME=/var/lib/{name} \\
+exec setpriv --reuid={user} --regid={user} --init-groups env HOME=/var/lib/{name} \\
     /usr/local/bin/ferry-runner {kind} --state-dir /var/lib/{name}/state --url {url} \\
     --trust-key {trust} --join-file /var/lib/{name}/join
 "

@@ -230,8 +230,10 @@ async fn verify_and_work(
         disk_bytes,
     };
     let stop = watch::start(dir.clone(), bounds, term);
+    let state_dir = context.state_dir.canonicalize().unwrap_or_else(|_| context.state_dir.clone());
+    let hide = context.hide.clone().filter(|hide| state_dir.starts_with(hide));
     let sandbox = shim::landlock_available().then(|| Sandbox {
-        state_dir: context.state_dir.canonicalize().unwrap_or_else(|_| context.state_dir.clone()),
+        state_dir: hide.unwrap_or(state_dir),
         work_dir: dir.work(),
         allow_paths: context.allow_paths.clone(),
     });

@@ -81,7 +81,7 @@ pub async fn copy(from: From<'_>, to: &Remote, root: &Manifest, tag: &str, scrat
         }
     }
     copied.blobs = blobs.len() as u64;
-    copied.size += blobs.iter().map(|blob| blob.size).sum::<u64>();
+    copied.size = blobs.iter().fold(copied.size, |sum, blob| sum.saturating_add(blob.size));
     let from = &from;
     let one = |blob: Descriptor| async move { copy_blob(from, to, &blob, scratch).await };
     let moved: Vec<bool> = futures::stream::iter(blobs).map(one).buffer_unordered(PARALLEL).try_collect().await?;

@@ -9,9 +9,19 @@ use fs_err as fs;
 use model::build::Credentials;
 use serde_json::Value;
 
+/// A helper that does not answer has no login.
+const HELPER: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// The login for a registry, where the host has one, looked up beside whatever else goes on.
+pub async fn stored(host: &str) -> Option<Credentials> {
+    let host = host.to_owned();
+    let found = tokio::task::spawn_blocking(move || look_up(&host));
+    tokio::time::timeout(HELPER, found).await.ok()?.ok()?
+}
+
 /// The login for a registry, where the host has one. The file is `$REGISTRY_AUTH_FILE`, `$DOCKER_CONFIG/config.json` or
 /// `~/.docker/config.json`; a helper (`credHelpers`, `credsStore`) is asked as docker asks it.
-pub fn stored(host: &str) -> Option<Credentials> {
+fn look_up(host: &str) -> Option<Credentials> {
     let text = fs::read_to_string(file()?).ok()?;
     let config: Value = serde_json::from_str(&text).ok()?;
     let names: Vec<&str> = match host {

@@ -25,7 +25,12 @@ pub use credentials::stored as stored_credentials;
 const CALL: Duration = Duration::from_secs(30);
 const STALL: Duration = Duration::from_secs(60);
 const TRIES: u32 = 6;
-const MANIFEST_BYTES: usize = 4 << 20;
+/// Manifests, lists, tokens and errors.
+const SMALL_BYTES: usize = 4 << 20;
+/// A token is asked for anew after this long at the latest.
+const TOKEN_S_MAX: u64 = 86_400;
+/// However large a blob is.
+const UPLOAD_MAX: Duration = Duration::from_secs(6 * 3600);
 const PAGES_MAX: usize = 1000;
 /// What a manifest may be.
 const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json";
@@ -131,6 +136,24 @@ impl Remote {
         OciError::Transport { registry: self.host().to_owned(), reason: net::chain(error) }
     }
 
+    fn stalled(&self) -> OciError {
+        OciError::Transport { registry: self.host().to_owned(), reason: "nothing came for a minute".into() }
+    }
+
+    /// The body of an answer that is small.
+    async fn small(&self, mut response: Response, what: &str) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        loop {
+            let piece = tokio::time::timeout(STALL, response.chunk()).await;
+            let Some(piece) = piece.map_err(|_| self.stalled())?.map_err(|e| self.transport(&e))? else { break };
+            bytes.extend_from_slice(&piece);
+            if bytes.len() > SMALL_BYTES {
+                return Err(OciError::Bad(format!("{} gives more than {SMALL_BYTES} bytes for {what}", self.host())));
+            }
+        }
+        Ok(bytes)
+    }
+
     fn known_header(&self) -> Option<String> {
         let header = self.header.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (text, until) = header.as_ref()?;
@@ -145,6 +168,15 @@ impl Remote {
 
     /// Sends a request, signs in where the registry asks for it, and returns an answer that is no error.
     async fn send(&self, what: &str, make: &(dyn Fn() -> Result<RequestBuilder> + Sync)) -> Result<Response> {
+        self.send_body(what, make, false).await
+    }
+
+    async fn send_body(
+        &self,
+        what: &str,
+        make: &(dyn Fn() -> Result<RequestBuilder> + Sync),
+        carries: bool,
+    ) -> Result<Response> {
         let mut header = self.known_header();
         if let (None, Auth::Pass(_)) = (&header, &self.auth) {
             header = Some(self.sign_in("").await?);
@@ -155,7 +187,10 @@ impl Remote {
             if let Some(header) = &header {
                 request = request.header(AUTHORIZATION, header);
             }
-            let response = request.send().await.map_err(|e| self.transport(&e))?;
+            // Bodies have bounds of their own; what comes before the first byte of an answer has this one.
+            let bound = if carries { UPLOAD_MAX } else { STALL };
+            let sent = tokio::time::timeout(bound, request.send()).await;
+            let response = sent.map_err(|_| self.stalled())?.map_err(|e| self.transport(&e))?;
             let status = response.status();
             if status == StatusCode::UNAUTHORIZED && !asked {
                 asked = true;
@@ -165,7 +200,7 @@ impl Remote {
                 header = Some(self.sign_in(&challenge).await?);
                 continue;
             }
-            if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
+            if status.is_success() {
                 return Ok(response);
             }
             return Err(self.refused(what, response).await);
@@ -174,8 +209,8 @@ impl Remote {
 
     async fn refused(&self, what: &str, response: Response) -> OciError {
         let status = response.status().as_u16();
-        let text = tokio::time::timeout(CALL, response.text()).await.ok().and_then(std::result::Result::ok);
-        let text = text.unwrap_or_default();
+        let text = self.small(response, what).await.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let told = value.pointer("/errors/0/message").and_then(serde_json::Value::as_str);
         let reason: String = told.unwrap_or_else(|| text.trim()).chars().take(300).collect();
@@ -187,9 +222,10 @@ impl Remote {
         let login = match &self.auth {
             Auth::Pass(pass) => {
                 let access = pass.token().await.map_err(OciError::Bad)?;
-                return Ok(
-                    self.remember(format!("Bearer {}", access.token), Some(Duration::from_secs(access.expires_in_s)))
-                );
+                return Ok(self.remember(
+                    format!("Bearer {}", access.token),
+                    Some(Duration::from_secs(access.expires_in_s.min(TOKEN_S_MAX))),
+                ));
             }
             Auth::Login(login) => login,
         };
@@ -216,12 +252,13 @@ impl Remote {
         if !response.status().is_success() {
             return Err(self.refused("the login", response).await);
         }
-        let answer: serde_json::Value = response.json().await.map_err(|e| self.transport(&e))?;
+        let answer = self.small(response, "a token").await?;
+        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
         let text = |name: &str| answer.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
         let token = text("token").or_else(|| text("access_token"));
         let token = token.ok_or_else(|| OciError::Bad(format!("{} gave no token", self.host())))?;
         let life_s = answer.get("expires_in").and_then(serde_json::Value::as_u64).unwrap_or(60);
-        Ok(self.remember(format!("Bearer {token}"), Some(Duration::from_secs(life_s.max(10)))))
+        Ok(self.remember(format!("Bearer {token}"), Some(Duration::from_secs(life_s.clamp(10, TOKEN_S_MAX)))))
     }
 
     /// Tries again what may work in a moment.
@@ -249,11 +286,7 @@ impl Remote {
             let response = self.send(&what, &make).await?;
             let kind = response.headers().get(CONTENT_TYPE).and_then(|h| h.to_str().ok());
             let media_type = kind.unwrap_or(media::MANIFEST).split(';').next().unwrap_or_default().trim().to_owned();
-            let bytes = response.bytes().await.map_err(|e| self.transport(&e))?;
-            if bytes.len() > MANIFEST_BYTES {
-                return Err(OciError::Bad(format!("the manifest of {}:{reference} is too large", self.name)));
-            }
-            let found = Manifest::new(&media_type, bytes.to_vec());
+            let found = Manifest::new(&media_type, self.small(response, &what).await?);
             if reference.starts_with("sha256:") && found.digest.as_str() != reference {
                 return Err(OciError::Bad(format!("{} gave another manifest for {reference}", self.host())));
             }
@@ -291,13 +324,15 @@ impl Remote {
             });
             let response = response.await?;
             let next = response.headers().get("link").and_then(|h| h.to_str().ok()).and_then(next_page);
-            let page: serde_json::Value = response.json().await.map_err(|e| self.transport(&e))?;
+            let page = self.small(response, "a list of tags").await?;
+            let page: serde_json::Value = serde_json::from_slice(&page).unwrap_or_default();
             let found = page.get("tags").and_then(serde_json::Value::as_array).into_iter().flatten();
             tags.extend(found.filter_map(|tag| tag.as_str().map(str::to_owned)));
             match next {
                 Some(next) if next.starts_with('/') => url = format!("{}{next}", self.base),
                 Some(next) if next.starts_with(&self.base) => url = next,
-                Some(_) | None => break,
+                Some(_) => return Err(OciError::Bad(format!("{} continues its list of tags elsewhere", self.host()))),
+                None => break,
             }
         }
         Ok(tags)
@@ -339,7 +374,16 @@ impl Remote {
             let request = self.http.get(&url);
             Ok(if have > 0 { request.header(RANGE, format!("bytes={have}-")) } else { request })
         };
-        let mut response = self.send(&format!("a pull of {}", blob.digest), &make).await?;
+        let answer = self.send(&format!("a pull of {}", blob.digest), &make).await;
+        if matches!(answer, Err(OciError::Refused { status: 416, .. })) {
+            // What is here is not the beginning of it.
+            file.set_len(0).await?;
+            return Err(OciError::Transport {
+                registry: self.host().to_owned(),
+                reason: "the blob begins anew".into(),
+            });
+        }
+        let mut response = answer?;
         if have > 0 && response.status() != StatusCode::PARTIAL_CONTENT {
             // It knows no ranges: from the beginning.
             file.set_len(0).await?;
@@ -347,11 +391,7 @@ impl Remote {
         }
         loop {
             let piece = tokio::time::timeout(STALL, response.chunk()).await;
-            let stalled = |_| OciError::Transport {
-                registry: self.host().to_owned(),
-                reason: "nothing came for a minute".into(),
-            };
-            let Some(piece) = piece.map_err(stalled)?.map_err(|e| self.transport(&e))? else { break };
+            let Some(piece) = piece.map_err(|_| self.stalled())?.map_err(|e| self.transport(&e))? else { break };
             have += piece.len() as u64;
             if have > blob.size {
                 return Err(OciError::Bad(format!("{} is larger than its manifest says", blob.digest)));
@@ -373,8 +413,11 @@ impl Remote {
             let request = self.http.post(&url).timeout(CALL).query(&[("mount", blob.as_str()), ("from", from)]);
             Ok(request.header(CONTENT_LENGTH, 0))
         };
-        let response = self.send(&format!("a mount of {blob}"), &make).await?;
-        Ok(response.status() == StatusCode::CREATED)
+        match self.send(&format!("a mount of {blob}"), &make).await {
+            Ok(response) => Ok(response.status() == StatusCode::CREATED),
+            Err(OciError::Refused { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Brings a blob there, unless it is there.
@@ -408,6 +451,10 @@ impl Remote {
             }
             whole => whole.to_owned(),
         };
+        let origin = |url: &str| reqwest::Url::parse(url).ok().map(|url| url.origin());
+        if origin(&place) != origin(&self.base) {
+            return Err(OciError::Bad(format!("{} takes its uploads elsewhere", self.host())));
+        }
         let joint = if place.contains('?') { '&' } else { '?' };
         let place = format!("{place}{joint}digest={}", blob.digest.as_str().replace(':', "%3A"));
         let make = || {
@@ -423,7 +470,7 @@ impl Remote {
             let bound = CALL + Duration::from_secs(blob.size / (128 << 10));
             Ok(request.header(CONTENT_TYPE, "application/octet-stream").timeout(bound).body(body))
         };
-        self.send(&what, &make).await.map(drop)
+        self.send_body(&what, &make, true).await.map(drop)
     }
 }
 

@@ -460,6 +460,7 @@ impl Driver {
             allow_paths: self.options.allow_paths.clone(),
             kind: Some(self.options.kind),
             base_registries: self.options.base_registries.clone(),
+            hide: std::env::var_os("FERRY_RUNNER_HIDE").map(PathBuf::from),
             boot_id: process::boot_id(),
         }
     }

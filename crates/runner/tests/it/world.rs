@@ -142,6 +142,7 @@ impl World {
             allow_paths: Vec::new(),
             kind: self.kind,
             base_registries: Vec::new(),
+            hide: None,
             boot_id: String::new(),
         };
         fs_err::write(self.state.path().join("session.key"), "the-runners-key").expect("key");

@@ -23,6 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(find))
         .routes(routes!(create))
         .routes(routes!(latest))
+        .routes(routes!(current))
         .routes(routes!(get))
         .routes(routes!(cancel))
         .routes(routes!(build_config))
@@ -151,13 +152,15 @@ async fn create(
     request: Create<wire::CreateBuild>,
 ) -> ApiResult<(StatusCode, Json<wire::Build>)> {
     let component = state.store().entity(&at.org, None, KIND, &component).await?;
+    let idempotency = request.idempotency(&at.owner.account.id);
     let wanted = request.value;
     let reference = Some(wanted.git_ref.trim()).filter(|reference| !reference.is_empty());
     if reference.is_some_and(|r| r.starts_with('-') || r.contains(char::is_whitespace) || r.len() > 255) {
         return Err(ApiError::invalid(format!("`{}` is not a branch, tag or commit", wanted.git_ref)));
     }
+    let asked = conductor::Asked { reference: reference.map(str::to_owned), anew: wanted.anew, idempotency };
     let (conductor, org, app) = (&state.conductor, &at.org, &component.app_id);
-    let build = conductor.build_component(org, app, &component.id, reference, wanted.anew, at.actor()).await?;
+    let build = conductor.build_component(org, app, &component.id, asked, at.actor()).await?;
     Ok((StatusCode::CREATED, Json(shown(&state, build, true).await?)))
 }
 
@@ -171,6 +174,18 @@ async fn latest(
     let component = state.store().entity(&at.org, None, KIND, &component).await?;
     let filter = BuildFilter { app: None, component: Some(component.id) };
     let build = state.store().builds(&at.org, filter, 0, 1).await?.pop().ok_or(StoreError::NotFound("build"))?;
+    Ok(Json(shown(&state, build, true).await?))
+}
+
+/// The newest good build of a component as the active config has it: what installs get.
+#[utoipa::path(get, path = "/v1/components/{component_id}/builds/current", tag = "builds", security(("token" = ["read-only"])), params(("component_id" = String, Path, description = "name or id")), responses((status = 200, body = wire::Build), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn current(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(component): Path<String>,
+) -> ApiResult<Json<wire::Build>> {
+    let component = state.store().entity(&at.org, None, KIND, &component).await?;
+    let build = state.conductor.current_build(&at.org, &component.app_id, &component.id).await?;
     Ok(Json(shown(&state, build, true).await?))
 }
 
@@ -242,7 +257,7 @@ async fn sync(
         ("", "") => return Err(ApiError::invalid("give `build_id`, or `component` for its last good build")),
         ("", component) => {
             let component = state.store().entity(&at.org, Some(&install.app_id), KIND, component).await?;
-            state.conductor.last_good_build(&at.org, &component.id).await?
+            state.conductor.current_build(&at.org, &component.app_id, &component.id).await?
         }
         (build, _) => state.conductor.settled(state.store().build(&at.org, &parse_id(build)?).await?).await?,
     };
@@ -292,6 +307,11 @@ fn shown_login(login: SourceLogin) -> wire::SourceLogin {
     }
 }
 
+/// A prefix as it is kept: without a scheme, without a slash at its end.
+fn bare(prefix: &str) -> String {
+    prefix.split_once("://").map_or(prefix, |(_, rest)| rest).trim_end_matches('/').to_owned()
+}
+
 /// Keeps a login, in place of the one before.
 #[utoipa::path(post, path = "/v1/source-logins", tag = "builds", security(("token" = ["admin"])), request_body = wire::CreateSourceLogin, responses((status = 201, body = wire::SourceLogin), (status = 400, body = api::ErrorBody)))]
 async fn login(
@@ -300,7 +320,7 @@ async fn login(
     request: Create<wire::CreateSourceLogin>,
 ) -> ApiResult<(StatusCode, Json<wire::SourceLogin>)> {
     let wire::CreateSourceLogin { prefix, username, password, expires_at } = request.value;
-    let prefix = prefix.split_once("://").map_or(prefix.as_str(), |(_, rest)| rest).trim_end_matches('/').to_owned();
+    let prefix = bare(&prefix);
     if prefix.is_empty() || prefix.len() > 255 || prefix.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(ApiError::invalid("`prefix` is a host, or a host and the beginning of a path: `github.com/acme`"));
     }
@@ -311,6 +331,9 @@ async fn login(
         return Err(ApiError::invalid("the user name can't have `:` or control characters"));
     }
     let now = state.conductor.now();
+    if expires_at.is_some_and(|at| at <= now) {
+        return Err(ApiError::invalid("`expires_at` has passed already"));
+    }
     let login = SourceLogin { prefix, username, expires_at, created_by: at.owner.account.id.clone(), created_at: now };
     state.store().put_source_login(&at.org, login.clone(), &password).await?;
     Ok((StatusCode::CREATED, Json(shown_login(login))))
@@ -329,6 +352,9 @@ async fn logout(
     Admin(at): Admin,
     Params(wanted): Params<Prefix>,
 ) -> ApiResult<Json<bool>> {
-    state.store().delete_source_login(&at.org, &wanted.prefix, &at.owner.account.id, state.conductor.now()).await?;
+    state
+        .store()
+        .delete_source_login(&at.org, &bare(&wanted.prefix), &at.owner.account.id, state.conductor.now())
+        .await?;
     Ok(Json(true))
 }

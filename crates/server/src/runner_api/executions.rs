@@ -93,8 +93,8 @@ pub(super) async fn artifact(State(state): State<AppState>, on: OnExecution) -> 
     Ok(state.store().blobs().get(&archive_key(&job.org_id, &digest)).await?)
 }
 
-/// Lets an execution into Ferry's registry for a short while: a build may push to its own repository, a sync may read what its
-/// order names.
+/// Lets an execution into Ferry's registry for a short while: a build may push to the repository of its component, a sync may
+/// read the one that it copies from; neither deletes anything.
 #[utoipa::path(post, path = "/v1/executions/{execution_id}/registry-token", tag = "executions", params(("execution_id" = String, Path)), responses((status = 200, body = RegistryAccess), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<RegistryAccess>> {
     let job = current_job(&state, &on).await?;

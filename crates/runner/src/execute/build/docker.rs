@@ -323,7 +323,7 @@ impl Place {
         let mut binds = Vec::new();
         let host = image.split('/').next().unwrap_or_default();
         let auth = self.dir.join("auth.json");
-        if let Some(login) = stored_credentials(host) {
+        if let Some(login) = stored_credentials(host).await {
             let pair = format!("{}:{}", login.username, login.password);
             let pair = base64::engine::general_purpose::STANDARD.encode(pair);
             self.private(&auth, &serde_json::json!({ "auths": { host: { "auth": pair } } }).to_string())?;

@@ -8,7 +8,7 @@ use model::build::Credentials;
 use serde_json::Value;
 
 use super::super::action::{StepFailure, base_environment};
-use super::super::{Run, tool};
+use super::super::{Run, source, tool};
 use super::{Built, pack};
 
 const CHART_YAML_BYTES: u64 = 1 << 20;
@@ -119,9 +119,10 @@ fn packed(place: &Path) -> Result<PathBuf, StepFailure> {
 
 /// Packs a chart directory, with the dependencies that it names. Helm's own archive holds times, so the chart is packed by us.
 pub(super) async fn package(run: &mut Run<'_>, step: usize, dir: &Path, place: &Path) -> Result<Built, StepFailure> {
-    let chart = dir.join("Chart.yaml");
-    let text = fs_err::read_to_string(&chart)
-        .map_err(|_| StepFailure::new("build_failed", "the directory holds no Chart.yaml"))?;
+    let file = source::file_inside(dir, "Chart.yaml")
+        .map_err(|why| StepFailure::new("build_failed", format!("Chart.yaml {why}")))?;
+    let mut text = String::new();
+    fs_err::File::open(file)?.take(CHART_YAML_BYTES).read_to_string(&mut text)?;
     let chart = parse(&text).map_err(|e| StepFailure::new("build_failed", format!("Chart.yaml: {e}")))?;
     let name = chart.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') || chart.get("version").is_none() {

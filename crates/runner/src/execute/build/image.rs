@@ -17,7 +17,10 @@ pub(super) async fn resolve(
     };
     let (host, path) = split_image(image);
     let scheme = if *plain_http { "http" } else { "https" };
-    let login = credentials.clone().or_else(|| stored_credentials(&host));
+    let login = match credentials {
+        Some(login) => Some(login.clone()),
+        None => stored_credentials(&host).await,
+    };
     let remote = Remote::new(&format!("{scheme}://{host}"), &path, Auth::Login(login), run.context.ca_file.as_deref())?;
     let look = async {
         let reference = match update_policy {

@@ -47,7 +47,7 @@ fn belongs_to_tools(path: &Path) -> bool {
 }
 
 pub(super) async fn directory(
-    run: &Run<'_>,
+    run: &mut Run<'_>,
     step: usize,
     dir: &Path,
     place: &Path,
@@ -70,14 +70,17 @@ pub(super) async fn directory(
     let to = file.clone();
     let packed =
         tokio::task::spawn_blocking(move || archive::pack_gzip(&from, &to, belongs_to_tools, PACKED_BYTES_MAX));
-    let packed = packed.await.map_err(std::io::Error::other)?;
+    let packed = tokio::select! {
+        packed = packed => packed.map_err(std::io::Error::other)?,
+        stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
+    };
     let size = packed.map_err(|e| StepFailure::new("build_failed", e.to_string()))?;
     run.say(Some(step), &format!("packed {size} bytes"));
     Ok(Built::File { file, kind })
 }
 
 /// Kubernetes objects as one file.
-pub(super) async fn manifest(run: &Run<'_>, step: usize, text: &str, place: &Path) -> Result<Built, StepFailure> {
+pub(super) async fn manifest(run: &mut Run<'_>, step: usize, text: &str, place: &Path) -> Result<Built, StepFailure> {
     if text.trim().is_empty() {
         return Err(StepFailure::new("build_failed", "there are no objects"));
     }
@@ -97,6 +100,8 @@ pub(super) async fn vendor_providers(run: &mut Run<'_>, step: usize, dir: &Path)
     if let Ok(file) = std::env::var("TF_CLI_CONFIG_FILE") {
         env.insert("TF_CLI_CONFIG_FILE".into(), file);
     }
-    let arguments = [program, "providers", "mirror", PROVIDERS];
-    tool::run(run, step, dir, env, &arguments).await
+    // Modules of the module have providers too.
+    tool::run(run, step, dir, env.clone(), &[program, "get"]).await?;
+    let platforms = ["-platform=linux_amd64", "-platform=linux_arm64"];
+    tool::run(run, step, dir, env, &[program, "providers", "mirror", platforms[0], platforms[1], PROVIDERS]).await
 }

@@ -24,14 +24,14 @@ impl std::convert::From<OciError> for StepFailure {
 }
 
 /// A repository, as this runner reaches it.
-pub(super) fn remote(run: &Run<'_>, repository: &Repository) -> Result<Remote, StepFailure> {
+pub(super) async fn remote(run: &Run<'_>, repository: &Repository) -> Result<Remote, StepFailure> {
     let ca_file = run.context.ca_file.as_deref();
     let Some(host) = &repository.registry else {
         let pass = run.fetcher.pass(run.host.dir);
         return Ok(Remote::new(&run.context.runner_url, &repository.name, Auth::Pass(pass), ca_file)?);
     };
     let scheme = if repository.plain_http { "http" } else { "https" };
-    let login = stored_credentials(host);
+    let login = stored_credentials(host).await;
     Ok(Remote::new(&format!("{scheme}://{host}"), &repository.name, Auth::Login(login), ca_file)?)
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn put(
     spec: &BuildSpec,
     built: Built,
 ) -> Result<(Artifact, Cache), StepFailure> {
-    let to = remote(run, &spec.to)?;
+    let to = remote(run, &spec.to).await?;
     let scratch = run.host.dir.work().join("tmp");
     let (name, tag) = (called(&spec.to), spec.tag.as_str());
     let push = async {
@@ -143,8 +143,11 @@ pub(in super::super) async fn sync(run: &mut Run<'_>, spec: &SyncSpec) -> Done {
 }
 
 async fn copy_to_install(run: &mut Run<'_>, spec: &SyncSpec) -> Result<Artifact, StepFailure> {
-    let from = remote(run, &spec.from)?;
-    let to = spec.to.as_ref().map(|to| remote(run, to)).transpose()?;
+    let from = remote(run, &spec.from).await?;
+    let to = match &spec.to {
+        Some(to) => Some(remote(run, to).await?),
+        None => None,
+    };
     let scratch = run.host.dir.work().join("tmp");
     let work = async {
         let root = from.manifest(spec.digest.as_str()).await?;

@@ -345,7 +345,8 @@ async fn commit_whole(
     let planned = if plan_only { Vec::new() } else { plan_builds(state, at, &active).await };
     let mut builds = Vec::with_capacity(planned.len());
     for build in planned {
-        builds.push(crate::control_api::builds::shown(state, build, false).await?);
+        // The sync has succeeded, whatever can't be shown of it.
+        builds.extend(crate::control_api::builds::shown(state, build, false).await.ok());
     }
     let config = super::shown(state, &active, false).await?;
     Ok(wire::SyncedApp { config, unchanged, changes, removed, builds, warnings: checked.warnings.clone() })
