@@ -29,8 +29,10 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The first user of a cell on the host, where the runner is root: far from all that a distribution gives out.
-pub const FIRST_USER: u32 = 0x7700_0000;
+/// Where the users of cells begin on a host whose runner is root: far from all that a distribution gives out.
+const FIRST_USER: u32 = 0x7700_0000;
+/// So many runners of a host have users of their own, or nearly so: they are chosen by chance.
+const RANGES: u32 = 1000;
 const USERS: u32 = 65536;
 /// What is there without being asked for, read-only.
 const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
@@ -56,6 +58,9 @@ const SMALL: &str = "size=64m";
 /// In the cell: what its last two steps are told, and this binary.
 const TOLD: &str = "/.ferry/cell.json";
 const BINARY: &str = "/.ferry/runner";
+/// Where programs are in a cell, whatever the runner's own path says.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const UNMADE: &str = "namespaces for the build can't be made";
 const START: Duration = Duration::from_secs(20);
 /// Longest line of the output that is looked at.
 const LINE_BYTES: usize = 4096;
@@ -82,6 +87,8 @@ pub struct Bind {
 /// What a cell is made of, in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
+    /// Who its root is on the host. None: the runner's user, which is not root there.
+    pub first_user: Option<u32>,
     /// An empty directory, where the new root is put together.
     pub root: PathBuf,
     pub binds: Vec<Bind>,
@@ -102,11 +109,18 @@ pub struct Report {
     pub cache_hits: u64,
     /// The last line that says so.
     pub error: Option<String>,
+    /// The last line of all.
+    #[serde(skip)]
+    last: String,
 }
 
-/// Whether this process is root, whose cells get users of their own. Others share theirs out (`/etc/subuid`).
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+/// Who the root of a runner's cells is on the host. None where the runner is not root: then it is the runner's own user, and the
+/// others come from `/etc/subuid`.
+pub fn first_user(state_dir: &Path) -> Option<u32> {
+    let text = state_dir.to_string_lossy();
+    let number = model::Digest::of(text.as_bytes()).hex()[..8].to_owned();
+    let range = u32::from_str_radix(&number, 16).unwrap_or_default() % RANGES;
+    rustix::process::geteuid().is_root().then_some(FIRST_USER + range * USERS)
 }
 
 /// What `watch` is started with.
@@ -118,31 +132,49 @@ pub fn command(file: &Path) -> Vec<String> {
 
 /// Makes the cell, and stays until its program has ended.
 pub async fn watch(file: &Path) -> ExitCode {
-    match Box::pin(hold(file)).await {
+    let told = fs::read(file).and_then(|bytes| Ok(serde_json::from_slice::<Cell>(&bytes)?));
+    let cell = match told {
+        Ok(cell) => cell,
+        Err(error) => return fail(&error),
+    };
+    let report = cell.report.clone();
+    match Box::pin(hold(file, cell)).await {
         Ok(code) => ExitCode::from(code),
-        Err(error) => fail(&error),
+        Err(error) => {
+            let error = io::Error::other(format!("{UNMADE}: {error}"));
+            let told = Report { error: Some(error.to_string()), ..Report::default() };
+            let _ = serde_json::to_vec(&told).map(|bytes| fs::write(report, bytes));
+            fail(&error)
+        }
     }
 }
 
 fn fail(error: &io::Error) -> ExitCode {
     // Standard error is the build's own log.
-    let _ = writeln!(io::stderr(), "ferry: a cell for the build can't be made: {error}");
+    let _ = writeln!(io::stderr(), "ferry: {error}");
     ExitCode::from(126)
 }
 
-async fn hold(file: &Path) -> io::Result<u8> {
+async fn hold(file: &Path, cell: Cell) -> io::Result<u8> {
     let mut term = signal(SignalKind::terminate())?;
-    let cell: Cell = serde_json::from_slice(&fs::read(file)?)?;
     let (mut ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(START))?;
-    let own = format!("/proc/{}/exe", std::process::id());
+    // The running binary itself, also after its file was replaced by an update; other users can't follow this link from
+    // their namespace.
+    let own = if cell.first_user.is_some() {
+        format!("/proc/{}/exe", std::process::id()).into()
+    } else {
+        std::env::current_exe()?
+    };
     let mut unshare = tokio::process::Command::new("unshare");
     unshare.arg("--mount");
-    if !is_root() {
+    if cell.first_user.is_none() {
         unshare.args(["--user", "--map-root-user", "--map-auto"]);
     }
     let mut process = unshare
-        .args(["--", &own, "cell", "furnish"])
+        .arg("--")
+        .arg(own)
+        .args(["cell", "furnish"])
         .arg(file)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
@@ -161,8 +193,8 @@ async fn hold(file: &Path) -> io::Result<u8> {
             // What it said itself says more.
             Err(error) => {
                 let _ = process.kill().await;
-                let _ = heard.await;
-                return Err(error);
+                let said = heard.await.map(|(_, err)| err.last).unwrap_or_default();
+                return Err(if said.is_empty() { error } else { io::Error::other(format!("{error}: {said}")) });
             }
         },
         _ = term.recv() => return Ok(143),
@@ -180,6 +212,7 @@ async fn hold(file: &Path) -> io::Result<u8> {
         steps: out.steps + err.steps,
         cache_hits: out.cache_hits + err.cache_hits,
         error: err.error.or(out.error),
+        last: err.last,
     };
     fs::write(&cell.report, serde_json::to_vec(&report)?)?;
     Ok(status.code().or_else(|| Some(128 + status.signal()?)).and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
@@ -201,8 +234,8 @@ fn prepare(line: &mut UnixStream, cell: &Cell) -> io::Result<Option<Outward>> {
     let length = line.read(&mut bytes)?;
     let pid = std::str::from_utf8(&bytes[..length]).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let pid = pid.ok_or_else(|| io::Error::other("the namespaces could not be entered"))?;
-    if is_root() {
-        let map = format!("0 {FIRST_USER} {USERS}");
+    if let Some(first) = cell.first_user {
+        let map = format!("0 {first} {USERS}");
         fs::write(format!("/proc/{pid}/uid_map"), &map)?;
         fs::write(format!("/proc/{pid}/gid_map"), &map)?;
     }
@@ -276,6 +309,9 @@ async fn hear(pipe: Option<impl AsyncRead + Unpin>, mut to: impl io::Write) -> R
 impl Report {
     fn note(&mut self, line: &str) {
         let line = line.trim();
+        if !line.is_empty() {
+            line.clone_into(&mut self.last);
+        }
         // `STEP 2/5: …`, and `[1/2] STEP 2/5: …` where there are several stages.
         let step = if line.starts_with('[') { line.split_once("] ").map_or(line, |(_, rest)| rest) } else { line };
         if step.strip_prefix("STEP ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
@@ -301,7 +337,7 @@ pub fn furnish(file: &Path) -> ExitCode {
 fn furnish_and_go_on(file: &Path) -> io::Result<std::convert::Infallible> {
     let cell: Cell = serde_json::from_slice(&fs::read(file)?)?;
     let root = &cell.root;
-    let owner = if is_root() && outer_ids() { FIRST_USER } else { 0 };
+    let owner = cell.first_user.unwrap_or(0);
     let at = |path: &str| root.join(path.trim_start_matches('/'));
     memory(root, &format!("mode=755,{SMALL}"))?;
     for path in SYSTEM.iter().chain(&SETTINGS) {
@@ -351,19 +387,14 @@ fn furnish_and_go_on(file: &Path) -> io::Result<std::convert::Infallible> {
     fs::remove_dir("/old")?;
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--ipc", "--uts", "--cgroup", "--pid", "--fork", "--kill-child"]);
-    if owner != 0 {
+    if cell.first_user.is_some() {
         unshare.args(["--user", "--keep-caps"]);
     }
     if cell.network != Network::Host {
         unshare.arg("--net");
     }
-    Err(unshare.args(["--", BINARY, "cell", "enter", TOLD]).exec())
-}
-
-/// Whether the users here are those of the machine: not in a namespace that the runner made because it is not root.
-fn outer_ids() -> bool {
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    map.split_whitespace().nth(1) == Some("0")
+    let error = unshare.args(["--", BINARY, "cell", "enter", TOLD]).env("PATH", PATH).exec();
+    Err(io::Error::new(error.kind(), format!("`unshare` in {PATH}: {error}")))
 }
 
 fn memory(at: &Path, options: &str) -> io::Result<()> {
@@ -462,13 +493,14 @@ fn settle_and_become(file: &Path, closed: &[String]) -> io::Result<std::convert:
     let mut command = Command::new(program);
     // The user is the same; naming it drops the groups of the host.
     command.args(arguments).env_clear().envs(&cell.env).current_dir(&cell.cwd).stdin(Stdio::null()).uid(0).gid(0);
-    Err(command.exec())
+    let error = command.exec();
+    Err(io::Error::new(error.kind(), format!("`{program}` in {PATH}: {error}")))
 }
 
 /// No way leads to the host's own addresses, nor to where a cloud tells a machine who it is.
 fn close(addresses: &[String]) -> io::Result<()> {
     for address in addresses.iter().map(String::as_str).chain([LINK_LOCAL]) {
-        let done = Command::new("ip").args(["route", "add", "unreachable", address]).status();
+        let done = Command::new("ip").args(["route", "add", "unreachable", address]).env("PATH", PATH).status();
         let done = done.map_err(|e| io::Error::new(e.kind(), format!("`ip` of iproute2: {e}")))?;
         if !done.success() {
             return Err(io::Error::other(format!("the way to {address} can't be closed")));

@@ -366,7 +366,8 @@ async fn a_hostile_dockerfile_reaches_nothing() {
     let mut ports: Vec<u16> = control.iter().chain(&runners).map(std::net::SocketAddr::port).collect();
     ports.push(served.port());
     // This host as it is called here and there: loopback, the gateway of the cell, its own address.
-    let own = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect("203.0.113.1:9").and(s.local_addr()));
+    let own =
+        std::net::UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect("203.0.113.1:9").and_then(|()| s.local_addr()));
     let mut hosts = vec!["127.0.0.1".to_owned(), "198.18.240.2".into()];
     hosts.extend(own.ok().map(|address| address.ip().to_string()));
     let reach = |host: &String| {
@@ -385,11 +386,30 @@ async fn a_hostile_dockerfile_reaches_nothing() {
          RUN mkdir /x; mount -t proc proc /x && echo got-out; mknod /x/disk b 8 0 && echo got-out; unshare -m true && echo got-out; \
              ip route del unreachable 169.254.0.0/16 && echo got-out; echo x > /proc/sys/kernel/core_pattern && echo got-out; \
              kill -9 1; echo tried\n\
-         RUN ps | grep 'ferr[y]-run' && echo got-out; cat /proc/self/uid_map\n",
+         RUN ps | grep 'ferr[y]-run' && echo got-out; cat /proc/self/uid_map\n\
+         COPY perl /\nCOPY escape /escape\nRUN mkdir /deep; perl /escape; true\n",
         reach.join("; "),
+    );
+    // Out of a directory that is only the root of its processes, root finds a way: what is beyond must be empty too.
+    let beyond = format!(
+        "for p in {state} {root} /work /home /root/.ssh /etc/shadow /var/lib /boot /sys/kernel; do ls -d $p 2>/dev/null && echo got-out; done; \
+         for p in / /usr/bin /etc /context; do touch $p/x 2>/dev/null && echo got-out; done; \
+         find / -xdev '(' -name session.json -o -name master.key -o -name token ')' 2>/dev/null | grep . && echo got-out; \
+         ls -A /proc/1/root/ && echo got-out; ls -A /; echo escaped"
+    );
+    let escape = format!(
+        "chroot('deep') or die; chdir('..') for 1..60; chroot('.') or die; exec('/bin/sh', '-c', q^{beyond}^);\n"
     );
     let app = App::new(&system, "hostile").await;
     app.docker("runs", &dockerfile, "");
+    app.file("src/runs/escape", &escape);
+    // With all that perl needs.
+    let needed = tool("ldd", system.root(), &["/usr/bin/perl"]);
+    for path in needed.split_whitespace().filter(|word| word.starts_with('/')).chain(["/usr/bin/perl"]) {
+        let to = app.dir.join("src/runs/perl").join(path.trim_start_matches('/'));
+        fs_err::create_dir_all(to.parent().unwrap()).unwrap();
+        fs_err::copy(path, to).unwrap();
+    }
     app.docker("adds", &format!("FROM scratch\nADD {}/bait /bait\n", served.url()), "");
     app.docker("starts", &format!("FROM 127.0.0.1:{}/bait\n", served.port()), "");
     // A repository may hold links that an upload may not.
@@ -407,8 +427,11 @@ async fn a_hostile_dockerfile_reaches_nothing() {
         assert!(lines.contains(&word), "`{word}` is missing: {said}");
     }
     assert!(!lines.contains(&"got-out"), "{said}");
+    let stays = "buildah now keeps even root in its directory: leave this line out, and the look from beyond with it";
+    assert!(lines.contains(&"escaped"), "{stays}\n{said}");
     // Root of a build is nobody here.
-    assert!(lines.iter().any(|line| line.split_whitespace().eq(["0", "1996488704", "65536"])), "{said}");
+    let map = |line: &&str| line.split_whitespace().map(|n| n.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    assert!(lines.iter().map(map).any(|m| m.len() == 3 && m[0] == 0 && m[1] >= 0x7700_0000 && m[2] == 65536), "{said}");
     for name in ["adds", "starts"] {
         assert_eq!(builds[name]["status"], "error", "{}", log(&system, &builds[name]).await);
     }
@@ -431,7 +454,7 @@ fn why(build: &Value) -> &str {
 async fn secrets_stay_secret_and_mistakes_are_named() {
     const SECRET: &str = "s3cret-of-the-build";
     let system = System::start(options()).await;
-    let runner = build_runner(&system, |_| {}).await;
+    let mut runner = build_runner(&system, |_| {}).await;
     let app = App::new(&system, "careful").await;
     good(&system.ferry(&["apps", "create", "careful"]).await);
     good(&system.ferry(&["apps", "variables", "set", "careful", &format!("TOKEN={SECRET}")]).await);
@@ -466,6 +489,66 @@ async fn secrets_stay_secret_and_mistakes_are_named() {
     assert!(why(&builds["stages"]).contains("no stage `three`: it has base, two"), "{}", builds["stages"]);
     assert!(why(&builds["gone"]).contains("`Dockerfile` is not in the source"), "{}", builds["gone"]);
     assert!(why(&builds["odd"]).contains("no FROM"), "{}", builds["odd"]);
+
+    // A host without slirp4netns builds without a network, and says so; one without buildah says what it lacks.
+    let few = system.root().join("few");
+    fs_err::create_dir(&few).unwrap();
+    for name in ["buildah", "unshare"] {
+        std::os::unix::fs::symlink(Path::new("/usr/bin").join(name), few.join(name)).unwrap();
+    }
+    for (path, good) in [(few.as_path(), true), (Path::new("/nonexistent"), false)] {
+        runner.kill();
+        runner = system.spawn_runner("build", system.build_runner_command("build").env("PATH", path));
+        let output = system.ferry(&["builds", "create", "uses", "--app", "careful", "--anew", "--json"]).await;
+        let build = document(&output);
+        if good {
+            assert_active(&system, &build).await;
+            assert!(log(&system, &build).await.contains("the build has no network: it needs slirp4netns"));
+        } else {
+            assert!(why(&build).contains("needs `buildah` on the runner's PATH: install it"), "{build:#}");
+        }
+    }
+}
+
+/// Who does not use our client may upload anything; it is unpacked nowhere but where it belongs.
+#[tokio::test]
+async fn hostile_archives_are_refused() {
+    let system = System::start(options()).await;
+    let _runner = build_runner(&system, |_| {}).await;
+    let root = system.root().to_owned();
+    put(root.join("main.tf"), "output \"x\" { value = 1 }\n");
+    tool("truncate", &root, &["-s", "1T", "bomb"]);
+    tool("tar", &root, &["-cPf", "out.tar", "--transform", "s,^,../../../../../,", "main.tf"]);
+    tool("tar", &root, &["-cSf", "bomb.tar", "main.tf", "bomb"]);
+    fs_err::remove_file(root.join("bomb")).unwrap();
+    let mut tree = config::Tree::new("shop");
+    tree.files.extend(config::starter("shop").files.iter().map(|(file, text)| (file.clone(), text.clone())));
+    let config = config::load(&tree, config::Options::default()).config.unwrap();
+    for (file, reason) in [("out.tar", "leads out of the archive"), ("bomb.tar", "it holds more than")] {
+        let bytes = fs_err::read(root.join(file)).unwrap();
+        let digest = model::Digest::of(&bytes);
+        system.client.put_archive(&digest, bytes.into()).await.unwrap();
+        let local_sources = ["src/greeting", "src/sandbox"].map(|dir| (dir.to_owned(), digest.to_string())).into();
+        let body = api::control::SyncApp {
+            config: serde_json::to_value(&config).unwrap(),
+            local_sources,
+            cli_version: String::new(),
+            plan_only: false,
+        };
+        let synced = system.client.sync_app(system.install.app_id.as_str(), &body).await.unwrap();
+        let ended = ended(&system, &synced.builds[0].stamp.id).await;
+        assert!(why(&ended).contains(reason), "{ended:#}");
+    }
+}
+
+async fn ended(system: &System, id: &str) -> Value {
+    testkit::system::until("the build has ended", seconds(60), async || {
+        let build = system.client.build(id).await.map_err(|e| e.to_string())?;
+        let build = serde_json::to_value(&build).map_err(|e| e.to_string())?;
+        let over = matches!(build["status"].as_str(), Some("active" | "error"));
+        if over { Ok(build) } else { Err(build["status"].to_string()) }
+    })
+    .await
 }
 
 fn walk(dir: &Path) -> Vec<PathBuf> {
@@ -598,16 +681,6 @@ async fn a_build_ends_true_whatever_dies() {
         good(&output);
         document(&output)["builds"][0]["id"].as_str().unwrap().to_owned()
     };
-    let ended = async |system: &System, id: &str| {
-        testkit::system::until("the build has ended", seconds(60), async || {
-            let build = system.client.build(id).await.map_err(|e| e.to_string())?;
-            let build = serde_json::to_value(&build).map_err(|e| e.to_string())?;
-            let over = matches!(build["status"].as_str(), Some("active" | "error"));
-            if over { Ok(build) } else { Err(build["status"].to_string()) }
-        })
-        .await
-    };
-
     // Runner and server die: the executor goes on, and what it made is there.
     app.docker("slow", &slow(3), "");
     let build = sync(&system).await;
@@ -642,6 +715,14 @@ async fn a_build_ends_true_whatever_dies() {
     let cancelled = output.status.success();
     let second = ended(&system, &build).await;
     assert_eq!(second["status"], "error", "{second:#} {cancelled}");
+    // A cancelled one ends at once, and all that it runs.
+    app.docker("slow", &slow(51), "");
+    let build = sync(&system).await;
+    let inside = until_in_cell(&format!("sleep 51.{pid}")).await;
+    good(&system.ferry(&["builds", "cancel", &build]).await);
+    let begun = std::time::Instant::now();
+    assert_eq!(ended(&system, &build).await["status"], "error");
+    assert!(begun.elapsed() < seconds(8) && !testkit::system::is_running(inside), "{:?}", begun.elapsed());
     app.docker("slow", &slow(1), "");
     let build = sync(&system).await;
     let third = ended(&system, &build).await;

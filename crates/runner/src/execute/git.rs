@@ -14,7 +14,7 @@ use model::Digest;
 use model::build::{BuiltFrom, Credentials};
 
 use super::action::{StepFailure, base_environment};
-use super::{Run, tool};
+use super::{Run, tool, watch};
 use crate::directory::remove_tree;
 use crate::limits;
 use crate::process::{self, Child, Ended, Kept};
@@ -251,7 +251,18 @@ impl Git<'_> {
         let kept = also.map_or(Kept::InSandbox, |path| Kept::InSandboxWith(path.to_owned()));
         let env = self.environment(run);
         let child = Child { argv: self.argv(arguments), cwd: dir.to_owned(), env, step, kept };
-        match process::run(&child, &run.host, &mut run.stop).await? {
+        let ended = match also {
+            // What is fetched there counts as the execution's own.
+            Some(path) => {
+                let quota = run.context.execution_disk_bytes;
+                let (mut stop, watching) = watch::also_disk(run.stop.clone(), path.to_owned(), quota);
+                let ended = process::run(&child, &run.host, &mut stop).await;
+                watching.abort();
+                ended?
+            }
+            None => process::run(&child, &run.host, &mut run.stop).await?,
+        };
+        match ended {
             Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
             Ended::Exited(status) => Ok(status.success()),
         }

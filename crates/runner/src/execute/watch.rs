@@ -1,6 +1,7 @@
 //! Watches for everything that ends an execution early: a cancellation, its timeout, silence of the control plane, the
 //! disk quota. The first one wins.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::signal::unix::Signal;
@@ -34,6 +35,31 @@ pub(super) fn start(dir: ExecutionDir, bounds: Bounds, term: Signal) -> watch::R
         std::future::pending::<()>().await;
     });
     receiver
+}
+
+/// The reasons to stop, and one more for what fills a directory of the runner's own, beside the execution's: the disk has
+/// lost more than it may take.
+pub(super) fn also_disk(
+    mut stop: watch::Receiver<Option<Stop>>,
+    place: PathBuf,
+    disk_bytes: u64,
+) -> (watch::Receiver<Option<Stop>>, JoinHandle<()>) {
+    let (sender, receiver) = watch::channel(stop.borrow().clone());
+    let task = tokio::spawn(async move {
+        let free = || limits::disk_free_bytes(&place).ok();
+        let before = free();
+        let mut reason = None;
+        while reason.is_none() {
+            let _ = tokio::time::timeout(LOOK * LOOKS_PER_MEASURE, stop.changed()).await;
+            let taken = before.and_then(|before| Some(before.saturating_sub(free()?)));
+            let full = taken.is_some_and(|taken| taken > disk_bytes).then_some(Stop::DiskQuota(disk_bytes));
+            reason = stop.borrow().clone().or(full);
+        }
+        sender.send_replace(reason);
+        // Keeps the channel open: a closed one would look like a change.
+        std::future::pending::<()>().await;
+    });
+    (receiver, task)
 }
 
 async fn first_reason(dir: &ExecutionDir, bounds: Bounds, mut term: Signal) -> Stop {

@@ -237,6 +237,17 @@ fn a_runner_does_only_what_it_is_for() {
     let (result, _running) = build.finish();
     assert_eq!((result.outcome, result.error.expect("error").code.as_str()), (Outcome::NotAttempted, "wrong_runner"));
 
+    // A copy of something else than the order names is not made either.
+    let spec = serde_json::json!({
+        "type": "oci-sync", "build_id": "bldho701213tpp04b08fvskkzu", "component": "x", "tag": "t",
+        "from": { "name": "a/b" }, "digest": model::Digest::of(b"asked for"),
+    });
+    let sync = World::with_work(serde_json::from_value(spec).expect("work"));
+    let dir = sync.prepare(|order, _, _| order.artifact_digests = vec![model::Digest::of(b"another")]);
+    dir.mark_started().expect("started");
+    let result = crate::world::start(dir).result();
+    assert_eq!((result.outcome, result.error.expect("error").code.as_str()), (Outcome::NotAttempted, "papers_refused"));
+
     for kind in [RunnerKind::Build, RunnerKind::Install] {
         let mut world = World::with_work(Work::Noop { sleep_ms: 1 });
         world.kind = Some(kind);

@@ -4,23 +4,22 @@
 //! its author chooses that. It needs no credentials: what it makes is an OCI layout, which the executor pushes.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::{PermissionsExt as _, lchown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
 use model::Digest;
 use model::JobError;
-use tokio::sync::watch;
 
 use super::super::action::StepFailure;
-use super::super::{Run, source, tool};
+use super::super::{Run, source, tool, watch};
 use super::{Built, Cache, dockerfile};
 use crate::cell::{self, Bind, Cell, Network, Report};
 use crate::directory::remove_tree;
 use crate::limits;
 use crate::oci::stored_credentials;
-use crate::process::{self, Child, Ended, Kept, Stop};
+use crate::process::{self, Child, Ended, Kept};
 
 /// The layers of earlier builds, beside the executions: a build runner works for one org alone.
 const STORAGE: &str = "cache/containers";
@@ -30,11 +29,10 @@ const DOCKERFILE_BYTES_MAX: u64 = 1 << 20;
 const INDEX_BYTES_MAX: u64 = 1 << 20;
 /// Files of an image that was built.
 const BLOBS_MAX: usize = 10_000;
-/// How often the disk is looked at.
+/// How often someone who waits for the storage looks.
 const LOOK: Duration = Duration::from_secs(1);
 const POLICY: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
 const REGISTRIES: &str = "unqualified-search-registries = [\"docker.io\"]\nshort-name-mode = \"disabled\"\n";
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const PROXIES: [&str; 8] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"];
 
@@ -54,7 +52,7 @@ pub(super) async fn build(
     place: &Path,
     wanted: &Wanted<'_>,
 ) -> Result<Built, StepFailure> {
-    need_tools()?;
+    need_tools(run)?;
     let file = source::file_inside(source, wanted.dockerfile)
         .map_err(|why| bad(format!("the Dockerfile `{}` {why}", wanted.dockerfile)))?;
     let text = read_bounded(&file, DOCKERFILE_BYTES_MAX)?;
@@ -83,7 +81,7 @@ pub(super) async fn build(
         match network {
             Network::Outward => "the build has a network that leads outward, not to this host",
             Network::None | Network::Host => {
-                "the build has no network: it needs slirp4netns and iproute2 on the build runner's host"
+                "the build has no network: it needs slirp4netns, iproute2 and /dev/net/tun on the build runner's host"
             }
         },
     );
@@ -119,6 +117,7 @@ pub(super) async fn build(
     let ended = work.run(run, step, &argv, binds, network, wanted.disk_bytes).await;
     // Whatever came of it.
     let _ = fs_err::remove_dir_all(&secrets);
+    work.clear(run, step, &[&work.dir.join("tmp"), &work.dir.join("var-tmp")]).await?;
     let (code, report) = ended?;
     if code != 0 {
         return Err(failed(run, code, &report, network));
@@ -134,10 +133,10 @@ fn bad(message: impl Into<String>) -> StepFailure {
     StepFailure::new("build_failed", message)
 }
 
-fn need_tools() -> Result<(), StepFailure> {
+fn need_tools(run: &Run<'_>) -> Result<(), StepFailure> {
     tool::need("buildah", "an image build")?;
     tool::need("unshare", "an image build, which runs in namespaces of its own,")?;
-    if !cell::is_root() {
+    if cell::first_user(&run.context.state_dir).is_none() {
         tool::need("newuidmap", "an image build of a runner that is not root")?;
     }
     Ok(())
@@ -146,7 +145,8 @@ fn need_tools() -> Result<(), StepFailure> {
 /// Outward where the host has what makes it.
 fn network_of_builds() -> Network {
     let has = |name: &str| tool::find(name).is_some() || Path::new("/usr/sbin").join(name).exists();
-    if has("slirp4netns") && has("ip") { Network::Outward } else { Network::None }
+    let may = rustix::fs::access("/dev/net/tun", rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK).is_ok();
+    if may && has("slirp4netns") && has("ip") { Network::Outward } else { Network::None }
 }
 
 fn failed(run: &Run<'_>, code: i32, report: &Report, network: Network) -> StepFailure {
@@ -227,7 +227,7 @@ struct Place {
 
 impl Place {
     fn make(run: &Run<'_>, place: &Path) -> Result<Self, StepFailure> {
-        let owner = cell::is_root().then_some(cell::FIRST_USER);
+        let owner = cell::first_user(&run.context.state_dir);
         let dir = place.join("cell");
         let place = Self { out: dir.join("out"), storage: run.context.state_dir.join(STORAGE), dir, owner };
         for folder in ["root", "tmp", "var-tmp", "out"] {
@@ -239,12 +239,14 @@ impl Place {
     }
 
     fn make_storage(&self) -> std::io::Result<()> {
+        let Some(owner) = self.owner else { return fs_err::create_dir_all(&self.storage) };
+        // In a state directory that was moved it belongs to others, and is of no use.
+        if fs_err::metadata(&self.storage).is_ok_and(|meta| meta.uid() != owner) {
+            remove_tree(&self.storage)?;
+        }
         fs_err::create_dir_all(&self.storage)?;
         fs_err::set_permissions(&self.storage, std::fs::Permissions::from_mode(0o700))?;
-        match self.owner {
-            Some(owner) => lchown(&self.storage, Some(owner), Some(owner)),
-            None => Ok(()),
-        }
+        lchown(&self.storage, Some(owner), Some(owner))
     }
 
     fn private(&self, file: &Path, text: &str) -> Result<(), StepFailure> {
@@ -265,7 +267,7 @@ impl Place {
             let bytes = tokio::task::spawn_blocking(move || limits::disk_bytes(&storage, STORAGE_BYTES_MAX)).await;
             if bytes.map_err(std::io::Error::other)? > STORAGE_BYTES_MAX {
                 run.say(Some(step), "the layers of earlier builds take too much room: they are thrown away");
-                remove_tree(&self.storage)?;
+                self.clear(run, step, &[&self.storage]).await?;
                 self.make_storage()?;
             }
             // What a build left that was killed.
@@ -285,6 +287,22 @@ impl Place {
                 () = tokio::time::sleep(LOOK) => {}
                 stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
             }
+        }
+    }
+
+    /// Removes what a cell has left. Where its users are not root's to remove, they are entered once more for it.
+    async fn clear(&self, run: &mut Run<'_>, step: usize, paths: &[&Path]) -> Result<(), StepFailure> {
+        if self.owner.is_some() {
+            return Ok(paths.iter().try_for_each(|path| remove_tree(path))?);
+        }
+        let words = ["unshare", "--user", "--map-root-user", "--map-auto", "--", "rm", "-rf", "--"];
+        let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
+        let argv = words.into_iter().map(str::to_owned).chain(paths).collect();
+        let env = BTreeMap::from([("PATH".to_owned(), cell::PATH.to_owned())]);
+        let child = Child { argv, cwd: self.dir.clone(), env, step, kept: Kept::InCell };
+        match process::run(&child, &run.host, &mut run.stop).await? {
+            Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
+            Ended::Exited(_) => Ok(()),
         }
     }
 
@@ -348,7 +366,7 @@ impl Place {
         .into();
         files.extend(cell::resolver(network).map(|text| ("/etc/resolv.conf".into(), text)));
         let mut env: BTreeMap<String, String> =
-            [("PATH", PATH), ("HOME", "/tmp"), ("TMPDIR", "/var/tmp")].map(|(k, v)| (k.into(), v.into())).into();
+            [("PATH", cell::PATH), ("HOME", "/tmp"), ("TMPDIR", "/var/tmp")].map(|(k, v)| (k.into(), v.into())).into();
         if network != Network::None {
             env.extend(PROXIES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))));
         }
@@ -357,6 +375,7 @@ impl Place {
         let report = run.host.dir.path().join("cell-report.json");
         let _ = fs_err::remove_file(&report);
         let cell = Cell {
+            first_user: self.owner,
             root: self.dir.join("root"),
             binds,
             files,
@@ -370,9 +389,9 @@ impl Place {
         let base = super::super::action::base_environment(|name| std::env::var(name).ok(), &self.dir);
         let env = base.into_iter().filter(|(name, _)| name == "PATH").collect();
         let child = Child { argv: cell::command(&file), cwd: self.dir.clone(), env, step, kept: Kept::InCell };
-        let mut stop = stop_or_full(run.stop.clone(), self.storage.clone(), disk_bytes);
-        let ended = process::run(&child, &run.host, &mut stop.0).await;
-        stop.1.abort();
+        let (mut stop, watching) = watch::also_disk(run.stop.clone(), self.storage.clone(), disk_bytes);
+        let ended = process::run(&child, &run.host, &mut stop).await;
+        watching.abort();
         let _ = fs_err::remove_file(&file);
         match ended? {
             Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
@@ -383,30 +402,6 @@ impl Place {
             }
         }
     }
-}
-
-/// The reasons to stop, and one more: the storage lies beside the execution's directory, whose size is watched.
-fn stop_or_full(
-    mut stop: watch::Receiver<Option<Stop>>,
-    storage: PathBuf,
-    disk_bytes: u64,
-) -> (watch::Receiver<Option<Stop>>, tokio::task::JoinHandle<()>) {
-    let (sender, receiver) = watch::channel(stop.borrow().clone());
-    let task = tokio::spawn(async move {
-        let free = || limits::disk_free_bytes(&storage).ok();
-        let before = free();
-        let mut reason = None;
-        while reason.is_none() {
-            let _ = tokio::time::timeout(LOOK, stop.changed()).await;
-            let taken = before.and_then(|before| Some(before.saturating_sub(free()?)));
-            let full = taken.is_some_and(|taken| taken > disk_bytes).then_some(Stop::DiskQuota(disk_bytes));
-            reason = stop.borrow().clone().or(full);
-        }
-        sender.send_replace(reason);
-        // Keeps the channel open: a closed one would look like a change.
-        std::future::pending::<()>().await;
-    });
-    (receiver, task)
 }
 
 #[cfg(test)]
