@@ -440,7 +440,7 @@ impl Conductor {
             secrets,
             work: Work::Build(Box::new(spec)),
             run: None,
-            build: Some(build),
+            build: Some(Box::new(build)),
         };
         let job = self.submit(draft, runner, actor, asked.idempotency.clone()).await?.job;
         // The one of another request, where that was faster.

@@ -55,7 +55,7 @@ pub(crate) struct Draft {
     pub(crate) secrets: Vec<String>,
     pub(crate) work: Work,
     pub(crate) run: Option<NewRun>,
-    pub(crate) build: Option<Build>,
+    pub(crate) build: Option<Box<Build>>,
 }
 
 /// A run of a synced action: its job is not made yet.
@@ -285,7 +285,7 @@ impl Conductor {
                 created_by: actor.to_owned(),
                 created_at: now,
             }),
-            build: draft.build.map(|build| Build { job_id: Some(job_id), ..build }),
+            build: draft.build.map(|build| Box::new(Build { job_id: Some(job_id), ..*build })),
             now,
         };
         self.store.enqueue(new, idem).await

@@ -70,7 +70,7 @@ pub struct NewJob {
     /// The run of a synced action that the job is.
     pub run: Option<ActionRun>,
     /// The build that the job makes.
-    pub build: Option<Build>,
+    pub build: Option<Box<Build>>,
     pub now: Timestamp,
 }
 
