@@ -19,16 +19,7 @@ pub struct Files {
 impl Files {
     /// Serves until the test's process ends.
     pub fn serve(dir: &Path) -> Self {
-        Self::serve_at("127.0.0.1:0", dir)
-    }
-
-    /// The same at all addresses of this host.
-    pub fn serve_everywhere(dir: &Path) -> Self {
-        Self::serve_at("0.0.0.0:0", dir)
-    }
-
-    fn serve_at(address: &str, dir: &Path) -> Self {
-        let listener = TcpListener::bind(address).expect("a port");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
         let (dir, heard) = (dir.to_owned(), Arc::clone(&asked));

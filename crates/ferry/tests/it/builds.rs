@@ -361,15 +361,12 @@ async fn a_hostile_dockerfile_reaches_nothing() {
     let system = System::start(options()).await;
     let runner = build_runner(&system, |_| {}).await;
     put(system.witness("bait"), "bait");
-    let served = Files::serve_everywhere(&system.root().join("witness"));
+    let served = Files::serve(&system.root().join("witness"));
     let (control, runners) = system.listeners();
     let mut ports: Vec<u16> = control.iter().chain(&runners).map(std::net::SocketAddr::port).collect();
     ports.push(served.port());
-    // This host as it is called here and there: loopback, the gateway of the cell, its own address.
-    let own =
-        std::net::UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect("203.0.113.1:9").and_then(|()| s.local_addr()));
-    let mut hosts = vec!["127.0.0.1".to_owned(), "198.18.240.2".into()];
-    hosts.extend(own.ok().map(|address| address.ip().to_string()));
+    // This host as a build could call it: its loopback, and the gateway of the cell.
+    let hosts = ["127.0.0.1".to_owned(), "198.18.240.2".into()];
     let reach = |host: &String| {
         let one = |port: &u16| format!("ask {host} {port}");
         ports.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -378,7 +375,7 @@ async fn a_hostile_dockerfile_reaches_nothing() {
     let (state, root) = (runner.state_dir.display(), system.root().display());
     let dockerfile = format!(
         "{BASE}\
-         RUN (echo -n served-inside | nc -l -p 4444 &); sleep 0.5; nc -w 2 127.0.0.1 4444 </dev/null; echo\n\
+         RUN (echo -n served-inside | nc -l -p 4444 &); n=0; until nc -w 2 127.0.0.1 4444 </dev/null || [ $n = 50 ]; do n=$((n+1)); sleep 0.2; done; echo\n\
          RUN ask() {{ printf 'GET /bait HTTP/1.0\\r\\n\\r\\n' | nc -w 2 $1 $2 | grep HTTP && echo got-out; }}; {}; ask 169.254.169.254 80; echo asked\n\
          RUN for p in {state} /proc/1/root/storage /proc/1/root{state} /proc/1/root{root} {root} /work /home /root/.ssh /etc/shadow; do \
              ls -d $p 2>/dev/null && echo got-out; done; cat /proc/1/environ && echo got-out; \
@@ -729,4 +726,44 @@ async fn a_build_ends_true_whatever_dies() {
     assert_active(&system, &third).await;
     assert_eq!(text(&pulled(&system, &third).await, "made"), "made\n");
     drop(runner);
+}
+
+/// Artifacts may be kept in a registry that is not ours; build runners of the server's find the host's login for it.
+#[tokio::test]
+async fn artifacts_are_kept_in_another_registry() {
+    let place = testkit::system::temporary();
+    let registry = DockerRegistry::start(place.path(), true).await;
+    let auth = place.path().join("auth.json");
+    let pair = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "ada:correct-horse");
+    put(&auth, &json!({ "auths": { registry.host.as_str(): { "auth": pair } } }).to_string());
+    let options = options()
+        .with("FERRY_BUILDS__LAUNCHER", "process")
+        .with("FERRY_REGISTRY__EXTERNAL", format!("{}/ferry", registry.host))
+        .with("FERRY_REGISTRY__EXTERNAL_PLAIN_HTTP", true)
+        .with("REGISTRY_AUTH_FILE", auth.display());
+    let system = System::start(options).await;
+    let app = App::new(&system, "elsewhere").await;
+    app.component(
+        "note",
+        "kubernetes_manifest",
+        "namespace = \"x\"\nmanifest = \"kind: ConfigMap\"\nbuild_timeout = \"1m\"\n",
+    );
+    let builds = app.sync(&system).await;
+    assert_active(&system, &builds["note"]).await;
+    let artifact = &builds["note"]["artifact"];
+    assert!(
+        artifact["repository"].as_str().unwrap().starts_with(&format!("{}/ferry/org", registry.host)),
+        "{artifact}"
+    );
+    assert!(registry.blob(&digest(&builds["note"])).exists(), "{artifact}");
+    assert_eq!(builds["note"]["runner_job"]["execution_timeout"], 60_000_000_000_u64);
+    // What other orgs keep there is not to be had by naming it.
+    let image = format!(
+        "public = {{ image_url = \"http://{}/ferry/org00000000000000000000000/x\", tag = \"t\" }}\n",
+        registry.host
+    );
+    app.component("theirs", "container_image", &image);
+    let builds = app.sync(&system).await;
+    assert_eq!(builds["theirs"]["status"], "error");
+    assert!(why(&builds["theirs"]).contains("other orgs"), "{}", why(&builds["theirs"]));
 }
