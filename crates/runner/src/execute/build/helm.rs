@@ -136,6 +136,13 @@ pub(super) async fn package(run: &mut Run<'_>, step: usize, dir: &Path, place: &
         run.say(Some(step), &format!("helm dependency {verb}"));
         tool::run(run, step, dir, env, &["helm", "dependency", verb, "."]).await?;
     }
+    if let Some(link) = first_link(dir)? {
+        let text = format!(
+            "the chart holds the link `{}`, which helm takes for an empty file: put the file itself there",
+            link.display()
+        );
+        return Err(StepFailure::new("build_failed", text));
+    }
     // An archive of a chart has one directory, named as the chart.
     let root = place.join("chart");
     fs_err::create_dir_all(&root)?;
@@ -148,6 +155,24 @@ pub(super) async fn package(run: &mut Run<'_>, step: usize, dir: &Path, place: &
         }
         other => Ok(other),
     }
+}
+
+/// A symbolic link somewhere in a directory.
+fn first_link(dir: &Path) -> std::io::Result<Option<PathBuf>> {
+    let mut left = vec![dir.to_owned()];
+    while let Some(place) = left.pop() {
+        for entry in fs_err::read_dir(&place)? {
+            let entry = entry?;
+            match entry.file_type()? {
+                kind if kind.is_symlink() => {
+                    return Ok(Some(entry.path().strip_prefix(dir).map_or_else(|_| entry.path(), Path::to_owned)));
+                }
+                kind if kind.is_dir() && entry.file_name() != ".git" => left.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn parse(text: &str) -> Result<Value, String> {
