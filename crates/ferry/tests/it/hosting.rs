@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use api::control::{CreateApp, CreateOrg};
 use rustix::process::Signal;
 use serde_json::Value;
+use testkit::Backend;
 use testkit::system::{SOON, System, processes_of, send, shown, until};
 
 use crate::options;
@@ -117,4 +118,60 @@ async fn build_runners_come_when_they_are_needed_and_go_when_they_are_not() {
     let third = sync(&system, &first, &mine, &ours).await;
     assert_eq!(statuses(&third), built);
     assert_ne!(third["builds"][0]["id"], one["builds"][0]["id"]);
+}
+
+/// What was built before stands again when the files are as they were, and installs get that.
+#[tokio::test]
+async fn what_the_active_config_says_is_what_installs_get_on_postgresql() {
+    let system = System::start(options().on(Backend::Postgres).with("FERRY_BUILDS__LAUNCHER", "process")).await;
+    let (org, id) = (system.org.id.to_string(), system.install.app_id.to_string());
+    let dir = app(&system, "ours");
+    let net = |synced: &Value| synced["builds"][0].clone();
+    let first = net(&sync(&system, &org, &id, &dir).await);
+    let write =
+        |text: &str| fs_err::write(dir.join("src/net/main.tf"), format!("output \"name\" {{ value = \"{text}\" }}\n"));
+    write("other").unwrap();
+    let second = net(&sync(&system, &org, &id, &dir).await);
+    assert_ne!(first["artifact"]["digest"], second["artifact"]["digest"]);
+    fs_err::write(dir.join("src/net/main.tf"), "output \"name\" {\n  value = \"ours\"\n}\n").unwrap();
+    let third = net(&sync(&system, &org, &id, &dir).await);
+    assert_eq!((&third["artifact"], &third["same_as"]), (&first["artifact"], &first["id"]), "{third}");
+    let component = first["component_id"].as_str().unwrap();
+    let digest = |build: &api::control::Build| build.artifact.as_ref().unwrap().digest.clone();
+    assert_eq!(digest(&system.client.latest_build(component).await.unwrap()), first["artifact"]["digest"]);
+    assert_eq!(digest(&system.client.current_build(component).await.unwrap()), first["artifact"]["digest"]);
+
+    // An artifact that was deleted is built again, not believed to be there.
+    let repository = first["artifact"]["repository"].as_str().unwrap();
+    let url =
+        format!("{}/v2/{repository}/manifests/{}", system.control_url, first["artifact"]["digest"].as_str().unwrap());
+    let deleted = crate::security::http().delete(url).basic_auth("x", Some(system.token())).send().await.unwrap();
+    assert!(deleted.status().is_success(), "{deleted:?}");
+    let fourth = net(&sync(&system, &org, &id, &dir).await);
+    assert_eq!(
+        (&fourth["artifact"]["digest"], &fourth["same_as"]),
+        (&first["artifact"]["digest"], &Value::Null),
+        "{fourth}"
+    );
+
+    let all = system.client.builds(Some(&id), Some(component), 10).await.unwrap();
+    assert_eq!(all.len(), 4, "{all:?}");
+    let anew = system.ferry(&["builds", "create", "net", "--anew", "--json"]).await;
+    assert!(anew.status.success(), "{}", shown(&anew));
+    let moved = system.ferry(&["builds", "create", "net", "--ref", "main"]).await;
+    assert!(String::from_utf8_lossy(&moved.stderr).contains("no branch, tag or version"), "{}", shown(&moved));
+
+    // Logins are kept, listed without their passwords, and forgotten.
+    let login = api::control::CreateSourceLogin {
+        prefix: "https://git.example.com/acme/".into(),
+        username: "ada".into(),
+        password: "hunter22".into(),
+        expires_at: None,
+    };
+    system.client.create_source_login(&login).await.unwrap();
+    let listed = system.ferry(&["sources", "list", "--json"]).await;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("git.example.com/acme") && !listed.contains("hunter22"), "{listed}");
+    assert!(system.client.delete_source_login("git.example.com/acme").await.unwrap());
+    assert!(system.client.source_logins().await.unwrap().is_empty());
 }
