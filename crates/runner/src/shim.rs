@@ -63,6 +63,9 @@ pub struct Sandbox {
     /// Open although it lies in the state directory.
     pub work_dir: PathBuf,
     pub allow_paths: Vec<PathBuf>,
+    /// Of everything else only programs and what they need: for a tool that reads what a stranger's files name.
+    #[serde(default)]
+    pub narrow: bool,
 }
 
 /// Confines this process and becomes the child; returns only when that fails.
@@ -94,19 +97,20 @@ fn confine_and_exec(file: &Path) -> std::io::Result<std::convert::Infallible> {
     let _ = rustix::process::nice(NICE);
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     if let Some(sandbox) = &told.sandbox {
-        hide_runner(sandbox).map_err(std::io::Error::other)?;
+        hide_runner(sandbox, told.env.get("PATH").map_or("", String::as_str)).map_err(std::io::Error::other)?;
     }
     let (program, arguments) =
         told.argv.split_first().ok_or_else(|| std::io::Error::other("there is no command to start"))?;
     Err(Command::new(program).args(arguments).envs(&told.env).exec())
 }
 
-fn hide_runner(sandbox: &Sandbox) -> Result<(), landlock::RulesetError> {
+fn hide_runner(sandbox: &Sandbox, path: &str) -> Result<(), landlock::RulesetError> {
     let all = AccessFs::from_all(LANDLOCK);
     // A device file made by root would open the disk itself.
     let usual = all & !(AccessFs::MakeBlock | AccessFs::MakeChar);
     let read = AccessFs::from_read(LANDLOCK);
-    let mut open = beside(&sandbox.state_dir);
+    let mut open = if sandbox.narrow { Vec::new() } else { beside(&sandbox.state_dir) };
+    let programs = if sandbox.narrow { programs(path) } else { Vec::new() };
     let named = sandbox.allow_paths.iter().filter_map(|path| fs::canonicalize(path).ok());
     let devices = DEVICES.iter().map(|name| Path::new("/dev").join(name));
     // Whatever someone names: nothing that holds the state directory is opened.
@@ -118,6 +122,7 @@ fn hide_runner(sandbox: &Sandbox) -> Result<(), landlock::RulesetError> {
         .create()?
         .add_rules(path_beneath_rules(open, usual))?
         .add_rules(path_beneath_rules(["/proc", "/sys"], read))?
+        .add_rules(path_beneath_rules(programs, read))?
         .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?
         .restrict_self()?;
     for capability in LOST {
@@ -125,6 +130,23 @@ fn hide_runner(sandbox: &Sandbox) -> Result<(), landlock::RulesetError> {
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
     Ok(())
+}
+
+/// Programs of the host, their libraries, and what they look up: names, certificates.
+fn programs(path: &str) -> Vec<PathBuf> {
+    let etc = ["ssl", "ca-certificates", "pki", "resolv.conf", "hosts", "nsswitch.conf", "alternatives", "localtime"];
+    let system = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/run/systemd/resolve"];
+    let mut found: Vec<PathBuf> = system.map(PathBuf::from).to_vec();
+    found.extend(etc.map(|name| Path::new("/etc").join(name)));
+    // A program may lie elsewhere, in a directory of its own with its libraries.
+    for dir in std::env::split_paths(path) {
+        let Ok(dir) = fs::canonicalize(dir) else { continue };
+        if let Some(parent) = dir.parent() {
+            found.extend([parent.join("lib"), parent.join("pyvenv.cfg")]);
+        }
+        found.push(dir);
+    }
+    found.into_iter().filter_map(|path| fs::canonicalize(path).ok()).filter(|path| *path != Path::new("/")).collect()
 }
 
 /// Everything that lies beside the path from the root to `hidden`.

@@ -164,8 +164,11 @@ pub enum Variables {
         /// App, by name or id
         #[arg(value_parser = name)]
         app: String,
-        #[arg(value_name = "NAME=VALUE", required = true, value_parser = key_value)]
+        #[arg(value_name = "NAME=VALUE", required_unless_present = "stdin", value_parser = key_value)]
         variables: Vec<(String, String)>,
+        /// Set this one to what is read from stdin: a secret stands in no argument then
+        #[arg(long, value_name = "NAME")]
+        stdin: Option<String>,
     },
     /// Delete a variable
     Unset {

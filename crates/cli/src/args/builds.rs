@@ -93,7 +93,7 @@ pub enum Artifacts {
     },
     /// Show what an artifact consists of
     Inspect {
-        /// Build by id, or component by name or id (its newest good build)
+        /// Build by id, or component by name or id (what the active version gives)
         what: String,
         /// App, by name or id
         #[arg(long, short, value_parser = name)]
@@ -101,7 +101,7 @@ pub enum Artifacts {
     },
     /// Bring an artifact here as an OCI layout: every byte is checked against its digest
     Pull {
-        /// Build by id, or component by name or id (its newest good build)
+        /// Build by id, or component by name or id (what the active version gives)
         what: String,
         /// A directory that does not exist yet
         dir: PathBuf,
@@ -111,7 +111,7 @@ pub enum Artifacts {
     },
     /// Have an install's runner copy an artifact into the install's own registry
     Sync {
-        /// Build by id, or component by name or id (its newest good build)
+        /// Build by id, or component by name or id (what the active version gives)
         what: String,
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]

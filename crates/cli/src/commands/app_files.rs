@@ -250,7 +250,12 @@ async fn finish(client: &Client, out: &Output, args: &SyncApp, synced: Synced) -
         return Ok(0);
     };
     if args.plan || args.no_wait {
+        let open: Vec<String> =
+            done.builds.iter().filter(|b| !builds::ended(b)).map(|b| b.component_name.clone()).collect();
         show_synced(out, args, &Synced::Done(app, done))?;
+        if !open.is_empty() && !out.json {
+            out.note(&format!("building {}; `ferry builds list` shows how it goes", open.join(", ")));
+        }
         return Ok(0);
     }
     if out.json {

@@ -219,7 +219,12 @@ async fn variables(client: &Client, out: &Output, command: Variables) -> Result<
                 vec![strong(&variable.name), cell(variable.length), changed]
             })?;
         }
-        Variables::Set { app, variables } => {
+        Variables::Set { app, mut variables, stdin } => {
+            if let Some(name) = stdin {
+                let mut value = String::new();
+                std::io::Read::read_to_string(&mut std::io::stdin(), &mut value)?;
+                variables.push((name, value.trim_end_matches(['\r', '\n']).to_owned()));
+            }
             let count = variables.len();
             for (name, value) in variables {
                 named(client, &app, client.set_variable(&app, &CreateAppVariable { name, value }).await).await?;

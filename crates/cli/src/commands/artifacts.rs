@@ -78,7 +78,7 @@ async fn inspect(client: &Client, out: &Output, build: &Build) -> Result<u8> {
     out.pairs(vec![
         ("component", strong(&build.component_name)),
         ("build", cell(&build.stamp.id)),
-        ("ref", cell(&artifact.reference)),
+        ("ref", cell(builds::whole(client, build, &artifact.reference))),
         ("media type", cell(&artifact.media_type)),
         ("artifact type", cell(&artifact.artifact_type)),
         ("size", cell(bytes(artifact.size))),

@@ -25,7 +25,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Builds) -> Resul
             let headers = ["ID", "COMPONENT", "STATUS", "?FROM", "?ARTIFACT", "?TOOK", "?CREATED", "WHY"];
             out.list(&found, "no builds yet; `ferry apps sync DIR` makes them", &headers, |build| row(out, build))?;
         }
-        Builds::Get { id } => show(out, &named(client, &id, client.build(&id).await).await?)?,
+        Builds::Get { id } => show(client, out, &named(client, &id, client.build(&id).await).await?)?,
         Builds::Create(args) => return create(client, out, &args).await,
         Builds::Logs { id, follow } => {
             let build = named(client, &id, client.build(&id).await).await?;
@@ -38,7 +38,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Builds) -> Resul
             if !out.json {
                 out.success(&format!("build {} is being cancelled", build.stamp.id));
             }
-            show(out, &build)?;
+            show(client, out, &build)?;
         }
     }
     Ok(0)
@@ -83,7 +83,7 @@ pub(super) async fn components(client: &Client, out: &Output, command: Component
             match build {
                 Some(build) => {
                     out.heading("Newest build")?;
-                    show(out, &build)?;
+                    show(client, out, &build)?;
                 }
                 None => out.note("it was never built"),
             }
@@ -175,7 +175,16 @@ fn row(out: &Output, build: &Build) -> Vec<Cell> {
     ]
 }
 
-fn show(out: &Output, build: &Build) -> Result<()> {
+/// An artifact's name as other tools take it: with the host of our own registry.
+pub(super) fn whole(client: &Client, build: &Build, reference: &str) -> String {
+    if !reference.starts_with(&build.stamp.org_id) {
+        return reference.to_owned();
+    }
+    let host = client.url().split_once("://").map_or_else(|| client.url(), |(_, host)| host);
+    format!("{}/{reference}", host.trim_end_matches('/'))
+}
+
+fn show(client: &Client, out: &Output, build: &Build) -> Result<()> {
     if out.json {
         return Ok(out.json(build)?);
     }
@@ -195,7 +204,7 @@ fn show(out: &Output, build: &Build) -> Result<()> {
         pairs.push(("source", cell(&build.source_digest)));
     }
     if let Some(artifact) = &build.artifact {
-        pairs.push(("artifact", cell(&artifact.reference)));
+        pairs.push(("artifact", cell(whole(client, build, &artifact.reference))));
         pairs.push((
             "type",
             cell(if artifact.artifact_type.is_empty() { &artifact.media_type } else { &artifact.artifact_type }),
@@ -224,7 +233,7 @@ async fn create(client: &Client, out: &Output, args: &args::CreateBuild) -> Resu
         if !out.json && build.status == "active" {
             out.note("nothing has changed since this build");
         }
-        show(out, &build)?;
+        show(client, out, &build)?;
         return Ok(u8::from(build.status == "error"));
     }
     if !out.json {
@@ -239,7 +248,7 @@ async fn create(client: &Client, out: &Output, args: &args::CreateBuild) -> Resu
         }
         Watched::Ended(_) => {
             let build = client.build(&build.stamp.id).await?;
-            show(out, &build)?;
+            show(client, out, &build)?;
             Ok(u8::from(build.status != "active"))
         }
     }
@@ -270,7 +279,14 @@ pub(super) async fn wait(client: &Client, out: &Output, builds: &[Build]) -> Res
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
             progress.set(&format!("building {}{why}", names.join(", ")));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            _ = tokio::signal::ctrl_c() => {
+                progress.clear();
+                out.note("the builds go on; `ferry builds list` shows how they stand");
+                return Ok((130, builds.to_vec()));
+            }
+        }
         progress.tick();
         for id in open.iter().map(|b| b.stamp.id.clone()).collect::<Vec<_>>() {
             match client.build(&id).await {

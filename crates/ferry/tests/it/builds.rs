@@ -767,3 +767,39 @@ async fn artifacts_are_kept_in_another_registry() {
     assert_eq!(builds["theirs"]["status"], "error");
     assert!(why(&builds["theirs"]).contains("other orgs"), "{}", why(&builds["theirs"]));
 }
+
+/// A kustomization that may load files from everywhere finds nothing beyond its source.
+#[tokio::test]
+async fn a_hostile_kustomization_reads_nothing_of_the_host() {
+    let system = System::start(options()).await;
+    let _runner = build_runner(&system, |_| {}).await;
+    put(system.witness("bait"), "bait");
+    let app = App::new(&system, "hostile").await;
+    let wanted = [system.witness("bait"), system.root().join("master.key"), "/etc/shadow".into()];
+    for (n, path) in wanted.iter().enumerate() {
+        let name = format!("kust{n}");
+        app.file(&format!("src/{name}/inside.txt"), "inside");
+        app.file(
+            &format!("src/{name}/kustomization.yaml"),
+            &format!("configMapGenerator:\n- name: x\n  files:\n  - a={}\n  - inside.txt\n", path.display()),
+        );
+        let settings = format!(
+            "namespace = \"x\"\n[kustomize]\npath = \".\"\nload_restrictor = \"none\"\n[local]\ndirectory = \"src/{name}\"\n"
+        );
+        app.component(&name, "kubernetes_manifest", &settings);
+    }
+    // The same without what it must not have is built.
+    app.file("src/good/inside.txt", "inside");
+    app.file("src/good/kustomization.yaml", "configMapGenerator:\n- name: x\n  files:\n  - inside.txt\n");
+    app.component(
+        "good",
+        "kubernetes_manifest",
+        "namespace = \"x\"\n[kustomize]\npath = \".\"\nload_restrictor = \"none\"\n[local]\ndirectory = \"src/good\"\n",
+    );
+    let builds = app.sync(&system).await;
+    assert_active(&system, &builds["good"]).await;
+    for n in 0..wanted.len() {
+        let build = &builds[&format!("kust{n}")];
+        assert_eq!(build["status"], "error", "{}: {build}", wanted[n].display());
+    }
+}

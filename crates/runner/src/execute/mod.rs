@@ -98,6 +98,13 @@ impl Run<'_> {
         stop.unwrap_or_else(|| Stop::Cancelled("the executor is going down".into()))
     }
 
+    /// From now on children see programs and the execution's own files, and nothing else of the host.
+    fn narrow(&mut self) {
+        if let Some(sandbox) = &mut self.host.sandbox {
+            sandbox.narrow = true;
+        }
+    }
+
     fn say(&self, step: Option<usize>, line: &str) {
         self.host.log.borrow_mut().system(step, &self.host.masks.mask_text(line));
     }
@@ -236,6 +243,7 @@ async fn verify_and_work(
         state_dir: hide.unwrap_or(state_dir),
         work_dir: dir.work(),
         allow_paths: context.allow_paths.clone(),
+        narrow: false,
     });
     let cgroups = match &spec.work {
         Work::ActionsWorkflow(_) | Work::Build(_) | Work::OciSync(_) => Cgroups::create(dir.name(), &spec.limits),

@@ -133,7 +133,12 @@ impl Remote {
     }
 
     fn transport(&self, error: &reqwest::Error) -> OciError {
-        OciError::Transport { registry: self.host().to_owned(), reason: net::chain(error) }
+        let mut reason = net::chain(error);
+        if reason.contains("InvalidContentType") {
+            reason = "it does not speak TLS; where that is meant, write `http://` before the image, or `--plain-http`"
+                .into();
+        }
+        OciError::Transport { registry: self.host().to_owned(), reason }
     }
 
     fn stalled(&self) -> OciError {
@@ -231,7 +236,10 @@ impl Remote {
         };
         if challenge.to_ascii_lowercase().starts_with("basic") {
             let Some(login) = login else {
-                return Err(OciError::Bad(format!("{} asks for a login, and none is known", self.host())));
+                return Err(OciError::Bad(format!(
+                    "{} asks for a login, and none is known; `ferry sources login {0}` keeps one",
+                    self.host()
+                )));
             };
             return Ok(self.remember(basic(login), None));
         }

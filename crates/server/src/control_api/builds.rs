@@ -47,6 +47,9 @@ pub(super) async fn shown(state: &AppState, build: Build, full: bool) -> ApiResu
     let mut description = build.description.clone();
     if let Some(job) = job.as_ref().filter(|_| build.status == BuildStatus::Open) {
         description = match state.conductor.waiting_reason(job).await? {
+            Some(reason) if state.config.builds.launcher == "process" && reason.starts_with("no runner yet") => {
+                "the server starts the build runner".into()
+            }
             Some(reason) => reason,
             None => job.reason.clone(),
         };

@@ -117,6 +117,9 @@ pub(super) async fn build(
     let ended = work.run(run, step, &argv, binds, network, wanted.disk_bytes).await;
     // Whatever came of it.
     let _ = fs_err::remove_dir_all(&secrets);
+    if !matches!(ended, Ok((0, _))) && !wanted.secrets.is_empty() {
+        work.forget_secrets();
+    }
     work.clear(run, step, &[&work.dir.join("tmp"), &work.dir.join("var-tmp")]).await?;
     let (code, report) = ended?;
     if code != 0 {
@@ -226,6 +229,14 @@ struct Place {
 }
 
 impl Place {
+    /// What buildah copied for a step that was interrupted. What another build's step has mounted stays mounted.
+    fn forget_secrets(&self) {
+        let containers = fs_err::read_dir(self.storage.join("overlay-containers")).into_iter().flatten().flatten();
+        for container in containers {
+            let _ = fs_err::remove_dir_all(container.path().join("userdata/secrets"));
+        }
+    }
+
     fn make(run: &Run<'_>, place: &Path) -> Result<Self, StepFailure> {
         let owner = cell::first_user(&run.context.state_dir);
         let dir = place.join("cell");

@@ -90,6 +90,8 @@ async fn make(
         return Ok(BuildOutputs { same_as: Some(known.build_id.clone()), source: from, ..BuildOutputs::default() });
     }
     stages.begin(run, BUILD);
+    // Tools that read what the source names: a kustomization, a chart, a module.
+    run.narrow();
     let built = build(run, spec, found, &work.join("build"), disk_bytes).await?;
     stages.begin(run, PUSH);
     let (image, cache) = push::put(run, PUSH, spec, built).await?;
@@ -124,6 +126,7 @@ async fn fetch(run: &mut Run<'_>, spec: &BuildSpec, disk_bytes: u64) -> Result<(
         }
         Recipe::HelmChart { chart: ChartSource::Repository { url, chart, version, credentials } } => {
             let wanted = helm::Wanted { url, chart, version: version.as_deref(), credentials: credentials.as_ref() };
+            run.narrow();
             let file = helm::pull(run, SOURCE, &wanted).await?;
             let revision = hash(&file).await?.to_string();
             let reference = version.clone();
