@@ -114,6 +114,11 @@ impl DockerRegistry {
         registry
     }
 
+    /// Stops it, or lets it go on.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        crate::system::send(self.process.id() as i32, signal);
+    }
+
     /// Where a blob is kept.
     pub fn blob(&self, digest: &str) -> PathBuf {
         let hex = digest.trim_start_matches("sha256:");

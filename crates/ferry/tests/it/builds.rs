@@ -803,3 +803,39 @@ async fn a_hostile_kustomization_reads_nothing_of_the_host() {
         assert_eq!(build["status"], "error", "{}: {build}", wanted[n].display());
     }
 }
+
+/// A copy whose executor is killed half-way is made again, whole.
+#[tokio::test]
+async fn a_copy_that_is_killed_is_made_again() {
+    let system = System::start(options().with("FERRY_BUILDS__LAUNCHER", "process")).await;
+    let registry = DockerRegistry::start(&system.root().join("theirs"), false).await;
+    let app = App::new(&system, "shop").await;
+    app.component("note", "kubernetes_manifest", "namespace = \"x\"\nmanifest = \"kind: ConfigMap\"\n");
+    let builds = app.sync(&system).await;
+    assert_active(&system, &builds["note"]).await;
+    // The install is one of another app than the test's.
+    let install = system.client.create_install("shop", &api::control::CreateInstall::local("theirs".to_owned())).await;
+    let install = install.unwrap();
+    let join = system.client.create_join_command(install.runner_id.as_str()).await.unwrap();
+    let _theirs = system.start_runner_with("b", &join, |_| {}).await;
+    registry.signal(rustix::process::Signal::STOP);
+    let wanted = api::control::SyncArtifact {
+        build_id: id(&builds["note"]).to_owned(),
+        component: String::new(),
+        repository: format!("{}/theirs", registry.host),
+        plain_http: true,
+    };
+    let job = system.client.sync_artifact(install.id.as_str(), &wanted).await.unwrap();
+    let executor = testkit::system::until("an executor waits for the registry", testkit::system::SOON, async || {
+        system.executors().pop().ok_or_else(|| "none".to_owned())
+    })
+    .await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    testkit::system::send(executor, rustix::process::Signal::KILL);
+    registry.signal(rustix::process::Signal::CONT);
+    let job = system.until_over(&job.id).await;
+    assert_eq!(job.status, model::JobState::Finished, "{}", job.status_description);
+    assert_eq!(job.execution_count, 2, "it was tried again");
+    assert!(registry.blob(&digest(&builds["note"])).exists());
+    assert_eq!(job.outputs["image"]["digest"], builds["note"]["artifact"]["digest"]);
+}
