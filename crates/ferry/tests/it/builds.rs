@@ -839,3 +839,23 @@ async fn a_copy_that_is_killed_is_made_again() {
     assert!(registry.blob(&digest(&builds["note"])).exists());
     assert_eq!(job.outputs["image"]["digest"], builds["note"]["artifact"]["digest"]);
 }
+
+/// Where podman is what the host has, podman builds.
+#[tokio::test]
+async fn podman_builds_too() {
+    let system = System::start(options()).await;
+    let _runner = build_runner(&system, |command| {
+        command.env("FERRY_RUNNER_BUILDER", "podman");
+    })
+    .await;
+    let app = App::new(&system, "shop").await;
+    app.docker(
+        "web",
+        &format!("{BASE}ARG WHO\nRUN echo \"hello $WHO\" > /hello\n"),
+        "[build_args]\nWHO = \"podman\"\n",
+    );
+    let builds = app.sync(&system).await;
+    assert_active(&system, &builds["web"]).await;
+    assert_eq!(text(&pulled(&system, &builds["web"]).await, "hello"), "hello podman\n");
+    assert!(builds["web"]["cache_steps"].as_u64().unwrap() > 0);
+}

@@ -1,4 +1,4 @@
-//! Images from Dockerfiles: made by buildah, in a cell (`crate::cell`).
+//! Images from Dockerfiles: made by buildah, or by podman where there is no buildah, in a cell (`crate::cell`).
 //!
 //! The whole of buildah lives in the cell, not only the commands of the Dockerfile: it fetches what the Dockerfile names, and
 //! its author chooses that. It needs no credentials: what it makes is an OCI layout, which the executor pushes.
@@ -92,14 +92,18 @@ pub(super) async fn build(
         Bind { from: context, to: "/context".into(), writable: false },
         Bind { from: work.out.clone(), to: "/out".into(), writable: true },
     ];
-    let mut argv = work.buildah();
+    let mut argv = work.tool();
+    argv.push(if work.podman { "build".into() } else { "bud".into() });
     argv.extend(
-        ["bud", "--isolation", "chroot", "--network", "host", "--layers", "--timestamp", "0", "--format", "oci"]
+        ["--isolation", "chroot", "--network", "host", "--layers", "--timestamp", "0", "--format", "oci", "--force-rm"]
             .map(str::to_owned),
     );
-    argv.extend(["--disable-compression=false", "--identity-label=false", "--force-rm"].map(str::to_owned));
+    if !work.podman {
+        argv.extend(["--disable-compression=false", "--identity-label=false"].map(str::to_owned));
+    }
+    let tag = if work.podman { format!("localhost/ferry:{}", run.host.dir.name()) } else { LAYOUT.to_owned() };
     argv.push(if network == Network::Outward { "--pull".into() } else { "--pull=false".into() });
-    argv.extend(["--file".into(), inner.to_string_lossy().into_owned(), "--tag".into(), "oci:/out/image".into()]);
+    argv.extend(["--file".into(), inner.to_string_lossy().into_owned(), "--tag".into(), tag.clone()]);
     if let Some(target) = wanted.target {
         argv.push(format!("--target={target}"));
     }
@@ -114,7 +118,17 @@ pub(super) async fn build(
         binds.push(Bind { from, to, writable: false });
     }
     argv.push("/context".into());
-    let ended = work.run(run, step, &argv, binds, network, wanted.disk_bytes).await;
+    let out = Bind { from: work.out.clone(), to: "/out".into(), writable: true };
+    let mut ended = work.run(run, step, &argv, binds, network, wanted.disk_bytes).await;
+    if work.podman
+        && let Ok((0, report)) = ended
+    {
+        // Podman knows no layout as a tag.
+        let mut argv = work.tool();
+        argv.extend(["push", "--quiet", tag.as_str(), LAYOUT].map(str::to_owned));
+        let pushed = work.run(run, step, &argv, vec![out], Network::None, wanted.disk_bytes).await;
+        ended = pushed.map(|(code, pushed)| (code, if code == 0 { report } else { pushed }));
+    }
     // Whatever came of it.
     let _ = fs_err::remove_dir_all(&secrets);
     if !matches!(ended, Ok((0, _))) && !wanted.secrets.is_empty() {
@@ -136,8 +150,17 @@ fn bad(message: impl Into<String>) -> StepFailure {
     StepFailure::new("build_failed", message)
 }
 
+/// Whether podman builds: where that is what the host has, or what it is told to use.
+fn uses_podman() -> bool {
+    match std::env::var("FERRY_RUNNER_BUILDER").as_deref() {
+        Ok("podman") => true,
+        Ok("buildah") => false,
+        _ => tool::find("buildah").is_none() && tool::find("podman").is_some(),
+    }
+}
+
 fn need_tools(run: &Run<'_>) -> Result<(), StepFailure> {
-    tool::need("buildah", "an image build")?;
+    tool::need(if uses_podman() { "podman" } else { "buildah" }, "an image build")?;
     tool::need("unshare", "an image build, which runs in namespaces of its own,")?;
     if cell::first_user(&run.context.state_dir).is_none() {
         tool::need("newuidmap", "an image build of a runner that is not root")?;
@@ -153,7 +176,7 @@ fn network_of_builds() -> Network {
 }
 
 fn failed(run: &Run<'_>, code: i32, report: &Report, network: Network) -> StepFailure {
-    let mut message = report.error.clone().unwrap_or_else(|| format!("buildah ended with exit code {code}"));
+    let mut message = report.error.clone().unwrap_or_else(|| format!("the build ended with exit code {code}"));
     if network == Network::None && ["dial tcp", "lookup ", "unreachable"].iter().any(|word| message.contains(word)) {
         message.push_str("; builds have no network on this host: it needs slirp4netns and iproute2");
     }
@@ -219,6 +242,9 @@ fn check_layout(dir: &Path) -> Result<Digest, StepFailure> {
     Digest::parse(digest).map_err(|_| odd())
 }
 
+/// Where the image comes out, as the cell sees it.
+const LAYOUT: &str = "oci:/out/image";
+
 /// Where a build happens.
 struct Place {
     dir: PathBuf,
@@ -226,6 +252,7 @@ struct Place {
     storage: PathBuf,
     /// Who the cell's root is outside; None: the runner itself.
     owner: Option<u32>,
+    podman: bool,
 }
 
 impl Place {
@@ -240,7 +267,8 @@ impl Place {
     fn make(run: &Run<'_>, place: &Path) -> Result<Self, StepFailure> {
         let owner = cell::first_user(&run.context.state_dir);
         let dir = place.join("cell");
-        let place = Self { out: dir.join("out"), storage: run.context.state_dir.join(STORAGE), dir, owner };
+        let podman = uses_podman();
+        let place = Self { out: dir.join("out"), storage: run.context.state_dir.join(STORAGE), dir, owner, podman };
         for folder in ["root", "tmp", "var-tmp", "out"] {
             fs_err::create_dir_all(place.dir.join(folder))?;
             give(&place.dir.join(folder), owner)?;
@@ -284,7 +312,7 @@ impl Place {
             // What a build left that was killed.
             let left = fs_err::read_to_string(self.storage.join("overlay-containers/containers.json"));
             if left.is_ok_and(|text| text.contains("\"id\"")) {
-                let mut argv = self.buildah();
+                let mut argv = self.tool();
                 argv.extend(["rm", "--all"].map(str::to_owned));
                 self.run(run, step, &argv, Vec::new(), Network::None, u64::MAX).await?;
             }
@@ -317,17 +345,28 @@ impl Place {
         }
     }
 
-    fn buildah(&self) -> Vec<String> {
-        ["buildah", "--root", "/storage", "--runroot", "/run/containers", "--storage-driver", "overlay"]
-            .map(str::to_owned)
-            .to_vec()
+    /// Buildah or podman, on the storage of the cell.
+    fn tool(&self) -> Vec<String> {
+        let program = if self.podman { "podman" } else { "buildah" };
+        let mut argv: Vec<String> =
+            [program, "--root", "/storage", "--runroot", "/run/containers", "--storage-driver", "overlay"]
+                .map(str::to_owned)
+                .to_vec();
+        if self.podman {
+            argv.extend(["--cgroup-manager=cgroupfs", "--events-backend=none"].map(str::to_owned));
+        }
+        argv
     }
 
     /// Fetches an image for the build, from a registry that it does not reach itself.
     async fn pull(&self, run: &mut Run<'_>, step: usize, image: &str, entry: &str) -> Result<(), StepFailure> {
         run.say(Some(step), &format!("fetching {image}"));
-        let mut argv = self.buildah();
-        argv.extend(["pull", "--policy", "always", "--quiet"].map(str::to_owned));
+        let mut argv = self.tool();
+        argv.extend(["pull", "--quiet"].map(str::to_owned));
+        if !self.podman {
+            // Podman's always looks.
+            argv.extend(["--policy", "always"].map(str::to_owned));
+        }
         if entry.starts_with("http://") {
             argv.push("--tls-verify=false".into());
         }
