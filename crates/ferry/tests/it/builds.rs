@@ -813,7 +813,8 @@ async fn a_copy_that_is_killed_is_made_again() {
     app.component("note", "kubernetes_manifest", "namespace = \"x\"\nmanifest = \"kind: ConfigMap\"\n");
     let builds = app.sync(&system).await;
     assert_active(&system, &builds["note"]).await;
-    // The install is one of another app than the test's.
+    // An install of this app, beside the system's own, whose runner is what starting one waits for.
+    let _own = system.start_runner("a").await;
     let install = system.client.create_install("shop", &api::control::CreateInstall::local("theirs".to_owned())).await;
     let install = install.unwrap();
     let join = system.client.create_join_command(install.runner_id.as_str()).await.unwrap();
