@@ -205,7 +205,7 @@ pub struct Artifact {
     pub urls: Vec<String>,
 }
 
-/// Of an image of one platform; empty otherwise.
+/// Empty: nobody fills it in yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Platform {

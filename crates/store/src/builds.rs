@@ -107,8 +107,8 @@ fn json<T: serde::Serialize>(value: &T) -> Result<String> {
 pub(crate) async fn insert(tx: &mut Tx<'_>, build: &Build) -> Result<()> {
     let artifact = build.artifact.as_ref().map(json).transpose()?;
     tx.exec(
-        "INSERT INTO builds (id, org_id, app_id, component_id, component, section_id, config_version, recipe, status, description, job_id, git_ref, same_as, revision, source, artifact, cache_hits, cache_steps, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20)",
-        params![&build.id, &build.org_id, &build.app_id, &build.component_id, &build.component, &build.section_id, build.config_version, &build.recipe, build.status.as_str(), &build.description, build.job_id.as_ref(), &build.git_ref, build.same_as.as_ref(), &build.source.revision, json(&build.source)?, artifact, build.cache_hits, build.cache_steps, &build.created_by, build.created_at],
+        "INSERT INTO builds (id, org_id, app_id, component_id, component, section_id, config_version, recipe, status, description, job_id, git_ref, same_as, source, artifact, cache_hits, cache_steps, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $19)",
+        params![&build.id, &build.org_id, &build.app_id, &build.component_id, &build.component, &build.section_id, build.config_version, &build.recipe, build.status.as_str(), &build.description, build.job_id.as_ref(), &build.git_ref, build.same_as.as_ref(), json(&build.source)?, artifact, build.cache_hits, build.cache_steps, &build.created_by, build.created_at],
     )
     .await?;
     note(tx, build, build.created_at, &build.created_by).await
@@ -272,8 +272,8 @@ impl Store {
                     let artifact = end.artifact.as_ref().map(json).transpose()?;
                     let changed = tx
                         .exec(
-                            "UPDATE builds SET status = $2, description = $3, same_as = $4, revision = $5, source = $6, artifact = $7, cache_hits = $8, cache_steps = $9, updated_at = $10 WHERE id = $1 AND status = 'open'",
-                            params![&build.id, end.status.as_str(), &end.description, end.same_as.as_ref(), &end.source.revision, json(&end.source)?, artifact, end.cache_hits, end.cache_steps, now],
+                            "UPDATE builds SET status = $2, description = $3, same_as = $4, source = $5, artifact = $6, cache_hits = $7, cache_steps = $8, updated_at = $9 WHERE id = $1 AND status = 'open'",
+                            params![&build.id, end.status.as_str(), &end.description, end.same_as.as_ref(), json(&end.source)?, artifact, end.cache_hits, end.cache_steps, now],
                         )
                         .await?;
                     if changed == 0 {

@@ -162,14 +162,17 @@ impl Login {
         let path = file.to_string_lossy().into_owned();
         if let Some((scheme @ ("https" | "http"), rest)) = url.split_once("://") {
             let host = rest.split('/').next().unwrap_or_default();
-            private(&file, &format!("{scheme}://{}:{}@{host}\n", encoded(&login.username), encoded(&login.password)))?;
+            tool::private(
+                &file,
+                &format!("{scheme}://{}:{}@{host}\n", encoded(&login.username), encoded(&login.password)),
+            )?;
             let helper = format!("credential.{scheme}://{host}.helper=store --file={path}");
             let settings = vec!["-c".into(), helper];
             return Ok(Self { file: Some(file), settings, ssh: None });
         }
         // A private key is the one thing that ssh takes from a file.
         if login.password.contains("PRIVATE KEY") {
-            private(&file, &format!("{}\n", login.password.trim()))?;
+            tool::private(&file, &format!("{}\n", login.password.trim()))?;
             let ssh = Some(format!("-i {path} -o IdentitiesOnly=yes"));
             return Ok(Self { file: Some(file), settings: Vec::new(), ssh });
         }
@@ -183,14 +186,6 @@ impl Drop for Login {
             let _ = fs::remove_file(file);
         }
     }
-}
-
-fn private(file: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    fs::create_dir_all(file.parent().unwrap_or(file))?;
-    let _ = fs::remove_file(file);
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
 }
 
 struct Git<'a> {

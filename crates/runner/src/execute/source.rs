@@ -18,19 +18,13 @@ pub(super) async fn prepare(
     disk_bytes: u64,
 ) -> Result<PathBuf, StepFailure> {
     fs::create_dir_all(place)?;
-    let directory = match source {
-        Source::Git { url, reference, directory, submodules, credentials } => {
-            let (reference, credentials) = (reference.as_deref(), credentials.as_ref());
-            let wanted = git::Wanted { url, reference, submodules: *submodules, credentials };
-            Box::pin(git::fetch(run, step, &wanted, None, place)).await?;
-            directory
-        }
+    match source {
+        Source::Git { .. } => Ok(fetch_git(run, step, source, None, place).await?.1),
         Source::Archive { digest, directory } => {
             archive::unpack(run, digest, place, disk_bytes).await?;
-            directory
+            inside(place, directory.as_deref().unwrap_or("."))
         }
-    };
-    inside(place, directory.as_deref().unwrap_or("."))
+    }
 }
 
 /// Brings a directory of a repository; returns the commit that was found. The files are not there where the commit is the
@@ -57,31 +51,25 @@ pub(super) async fn fetch_git(
 /// The named directory, which must lie in the source, also after following links.
 fn inside(place: &Path, directory: &str) -> Result<PathBuf, StepFailure> {
     let bad = |why: &str| StepFailure::new("source_failed", format!("directory `{directory}` {why}"));
-    let asked = Path::new(directory);
-    if asked.components().any(|c| !matches!(c, Component::Normal(_) | Component::CurDir)) {
-        return Err(bad("must lie inside the source"));
-    }
-    let place = fs::canonicalize(place)?;
-    let found = fs::canonicalize(place.join(asked)).map_err(|_| bad("is not in the source"))?;
-    if !found.starts_with(&place) {
-        return Err(bad("leads out of the source"));
-    }
+    let found = followed(place, directory).map_err(bad)?;
     if found.is_dir() { Ok(found) } else { Err(bad("is not a directory")) }
 }
 
 /// A file that must lie in the source, also after following links; or what is wrong with it.
 pub(super) fn file_inside(source: &Path, file: &str) -> Result<PathBuf, &'static str> {
-    let asked = Path::new(file);
+    let found = followed(source, file)?;
+    if found.is_file() { Ok(found) } else { Err("is not a file") }
+}
+
+/// Where a path of the source leads in the end.
+fn followed(source: &Path, path: &str) -> Result<PathBuf, &'static str> {
+    let asked = Path::new(path);
     if asked.components().any(|c| !matches!(c, Component::Normal(_) | Component::CurDir)) {
         return Err("must lie inside the source");
     }
     let source = fs::canonicalize(source).map_err(|_| "is not in the source")?;
     let found = fs::canonicalize(source.join(asked)).map_err(|_| "is not in the source")?;
-    match (found.starts_with(&source), found.is_file()) {
-        (true, true) => Ok(found),
-        (true, false) => Err("is not a file"),
-        (false, _) => Err("leads out of the source"),
-    }
+    if found.starts_with(&source) { Ok(found) } else { Err("leads out of the source") }
 }
 
 #[cfg(test)]

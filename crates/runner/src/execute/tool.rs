@@ -24,6 +24,15 @@ pub(super) fn need(name: &str, what_for: &str) -> Result<PathBuf, StepFailure> {
     })
 }
 
+/// Writes a file that its owner alone may read, from its first byte on.
+pub(super) fn private(file: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    fs_err::create_dir_all(file.parent().unwrap_or(file))?;
+    let _ = fs_err::remove_file(file);
+    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+}
+
 /// Runs a program; its output goes to the log.
 pub(super) async fn run(
     run: &mut Run<'_>,

@@ -88,10 +88,8 @@ pub(super) async fn build(
     give(source, work.owner)?;
     let context = std::fs::canonicalize(source)?;
     let inner = Path::new("/context").join(file.strip_prefix(&context).unwrap_or(&file));
-    let mut binds = vec![
-        Bind { from: context, to: "/context".into(), writable: false },
-        Bind { from: work.out.clone(), to: "/out".into(), writable: true },
-    ];
+    let out = Bind { from: work.out.clone(), to: "/out".into(), writable: true };
+    let mut binds = vec![Bind { from: context, to: "/context".into(), writable: false }, out.clone()];
     let mut argv = work.tool();
     argv.push(if work.podman { "build".into() } else { "bud".into() });
     argv.extend(
@@ -118,7 +116,6 @@ pub(super) async fn build(
         binds.push(Bind { from, to, writable: false });
     }
     argv.push("/context".into());
-    let out = Bind { from: work.out.clone(), to: "/out".into(), writable: true };
     let mut ended = work.run(run, step, &argv, binds, network, wanted.disk_bytes).await;
     if work.podman
         && let Ok((0, report)) = ended
@@ -219,7 +216,7 @@ fn give(path: &Path, owner: Option<u32>) -> std::io::Result<()> {
 
 /// The layout that a build has left: plain files and nothing else, since we read them with more rights than it had.
 fn check_layout(dir: &Path) -> Result<Digest, StepFailure> {
-    let odd = || bad("buildah left something else than an image");
+    let odd = || bad("the build left something else than an image");
     let (mut folders, mut files) = (vec![dir.to_owned()], 0);
     while let Some(folder) = folders.pop() {
         if !fs_err::symlink_metadata(&folder).map_err(|_| odd())?.is_dir() {
@@ -289,10 +286,7 @@ impl Place {
     }
 
     fn private(&self, file: &Path, text: &str) -> Result<(), StepFailure> {
-        use std::io::Write as _;
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o400).open(file)?.write_all(text.as_bytes())?;
+        tool::private(file, text)?;
         give(file, self.owner)?;
         Ok(())
     }

@@ -100,10 +100,8 @@ fn repository_config(run: &Run<'_>, url: &str, login: &Credentials) -> Result<Pa
 }
 
 fn private(run: &Run<'_>, name: &str, text: &str) -> Result<PathBuf, StepFailure> {
-    use std::os::unix::fs::PermissionsExt as _;
     let file = run.host.dir.work().join("tmp").join(name);
-    fs_err::write(&file, text)?;
-    fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
+    tool::private(&file, text)?;
     Ok(file)
 }
 
