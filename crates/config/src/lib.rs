@@ -20,6 +20,7 @@ mod source;
 mod starter;
 mod table;
 mod tree;
+mod uses;
 mod walk;
 
 pub use check::{check, is_template};
@@ -34,6 +35,7 @@ pub use schema::{SCHEMAS, schema};
 pub use source::{Location, Sources};
 pub use starter::starter;
 pub use tree::{MAX_CONFIG_BYTES, MAX_FILE_BYTES, MAX_TOML_BYTES, MAX_TOML_FILES, Tree};
+pub use uses::{InputUse, Uses};
 
 use diagnostic::{Findings, Said};
 use layout::Layout;

@@ -115,6 +115,10 @@ define_id! {
     ConfigId, "cfg";
     /// A part of a config.
     SectionId, "sec";
+    /// A run of steps against an install.
+    WorkflowId, "wfl";
+    /// One attempt at a step of a workflow.
+    StepId, "stp";
     /// A deployable part of an app.
     ComponentId, "cmp";
     /// A vendor's script that runs in installs.

@@ -62,6 +62,37 @@ impl ComponentKind {
         }
     }
 
+    /// An image is brought to the install; there is nothing to plan.
+    pub fn is_image(&self) -> bool {
+        matches!(self, ComponentKind::DockerBuild(_) | ComponentKind::ContainerImage(_))
+    }
+
+    /// How often a failed plan or apply is tried again, and whether a plan that all policies let pass needs no approval.
+    pub fn retries_and_approval(&self) -> (i64, bool) {
+        match self {
+            ComponentKind::TerraformModule(kind) => (kind.max_auto_retries, kind.auto_approve_on_policies_passing),
+            ComponentKind::HelmChart(kind) => (kind.max_auto_retries, kind.auto_approve_on_policies_passing),
+            ComponentKind::KubernetesManifest(kind) => (kind.max_auto_retries, kind.auto_approve_on_policies_passing),
+            ComponentKind::Pulumi(kind) => (kind.max_auto_retries, kind.auto_approve_on_policies_passing),
+            ComponentKind::DockerBuild(kind) => (kind.max_auto_retries, kind.auto_approve_on_policies_passing),
+            ComponentKind::Job(_) | ComponentKind::ContainerImage(_) | ComponentKind::Unknown => (0, false),
+        }
+    }
+
+    /// When to look for drift.
+    pub fn drift_schedule(&self) -> Option<&str> {
+        match self {
+            ComponentKind::TerraformModule(kind) => kind.drift_schedule.as_deref(),
+            ComponentKind::HelmChart(kind) => kind.drift_schedule.as_deref(),
+            ComponentKind::KubernetesManifest(kind) => kind.drift_schedule.as_deref(),
+            ComponentKind::Pulumi(kind) => kind.drift_schedule.as_deref(),
+            ComponentKind::Job(_)
+            | ComponentKind::DockerBuild(_)
+            | ComponentKind::ContainerImage(_)
+            | ComponentKind::Unknown => None,
+        }
+    }
+
     /// The directory of the app that holds the files, where they come from there.
     pub fn local(&self) -> Option<&Local> {
         match self {

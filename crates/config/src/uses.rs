@@ -1,0 +1,68 @@
+//! Which parts of an app read which inputs of an install.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use template::Segment;
+
+use crate::check::templates;
+use crate::kinds::AppConfig;
+
+/// Inputs that something reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InputUse {
+    pub names: BTreeSet<String>,
+    /// It reads them by names that are known only when it is rendered.
+    pub any: bool,
+}
+
+impl InputUse {
+    pub fn reads(&self, inputs: &[String]) -> bool {
+        self.any && !inputs.is_empty() || inputs.iter().any(|input| self.names.contains(input))
+    }
+}
+
+/// Who reads which inputs: the sandbox, and every component that reads one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uses {
+    pub sandbox: InputUse,
+    pub components: BTreeMap<String, InputUse>,
+}
+
+impl Uses {
+    pub fn new(config: &AppConfig) -> Self {
+        let value = serde_json::to_value(config).unwrap_or_default();
+        let mut uses = Self::default();
+        for template in templates(&value) {
+            let mut part = template.path.split('/').skip(1);
+            let user = match (part.next(), part.next()) {
+                (Some("sandbox"), _) => &mut uses.sandbox,
+                (Some("components"), Some(index)) => {
+                    let component = index.parse::<usize>().ok().and_then(|index| config.components.get(index));
+                    let Some(component) = component else { continue };
+                    uses.components.entry(component.common.name.clone()).or_default()
+                }
+                _ => continue,
+            };
+            for reference in template.references.iter().flatten() {
+                let names = |path: &[Segment]| -> Vec<Option<String>> {
+                    path.iter().map(|s| if let Segment::Key(key) = s { Some(key.clone()) } else { None }).collect()
+                };
+                let path = names(&reference.path);
+                let key = |at: usize| path.get(at).and_then(Option::as_deref);
+                let holds = matches!(key(1), Some("inputs" | "install"));
+                match (path.len(), key(0)) {
+                    (_, Some("nuon")) if holds && key(2) == Some("inputs") && path.len() > 3 => match key(3) {
+                        Some(name) => drop(user.names.insert(name.to_owned())),
+                        None => user.any = true,
+                    },
+                    // The whole of what holds them.
+                    (1, Some("nuon")) => user.any |= reference.whole,
+                    (2, Some("nuon")) if holds => user.any |= reference.whole,
+                    (3, Some("nuon")) if holds && key(2) == Some("inputs") => user.any |= reference.whole,
+                    _ => {}
+                }
+            }
+        }
+        uses
+    }
+}

@@ -1,0 +1,534 @@
+//! What happens to a workflow next. One function, [`Workflow::advance`], makes every change after the first plan.
+
+use std::collections::BTreeSet;
+
+use model::{StepId, Timestamp};
+
+use crate::workflow::{Answer, Lock, OnError, Plan, Step, StepStatus, Work, Workflow, WorkflowStatus};
+
+/// A plan is made anew at most so often because its basis moved.
+const ATTEMPTS: u32 = 50;
+/// Names of steps that a reason lists.
+const NAMED: usize = 3;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Time has passed, or something was set free.
+    Look,
+    Ended {
+        step: StepId,
+        ended: Ended,
+    },
+    Answered {
+        step: StepId,
+        response: Response,
+        digest: Option<String>,
+        by: String,
+        note: String,
+    },
+    /// From now on plans need no answer.
+    ApproveAll,
+    Retry {
+        step: StepId,
+    },
+    Skip {
+        step: StepId,
+        by: String,
+    },
+    Cancel {
+        by: String,
+    },
+}
+
+/// How the work of a step ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    Success,
+    Planned(Plan),
+    Failed(String),
+    Cancelled(String),
+    /// What the plan was made of has changed; nothing was applied.
+    Stale(String),
+}
+
+/// What people say about a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Response {
+    Approve,
+    Deny,
+    DenySkip,
+    DenySkipDependents,
+    Retry,
+}
+
+impl Response {
+    pub const ALL: [Self; 5] = [Self::Approve, Self::Deny, Self::DenySkip, Self::DenySkipDependents, Self::Retry];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+            Self::DenySkip => "deny-skip-current",
+            Self::DenySkipDependents => "deny-skip-current-and-dependents",
+            Self::Retry => "retry",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|response| response.as_str() == text)
+    }
+}
+
+/// What must be done outside, after the change is committed; doing it twice does no harm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    Start(StepId),
+    Interrupt(StepId),
+}
+
+/// A lock that another workflow of the install holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub lock: Lock,
+    /// Who holds it, for people.
+    pub by: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    pub now: Timestamp,
+    pub held: &'a [Held],
+    /// Steps that may be in progress at once.
+    pub limit: usize,
+    /// How long a plan waits for an answer.
+    pub answer_s: i64,
+    /// The install wants no questions.
+    pub approve_all: bool,
+}
+
+/// Why something that a person asked for is not done. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the workflow has no such step")]
+    NoStep,
+    #[error("the workflow is over: it is {0}")]
+    Over(&'static str),
+    #[error("the step does not wait for an approval: it is {0}")]
+    NotAwaiting(&'static str),
+    #[error("the plan that was looked at is not the one that waits: it was made anew; look at it again")]
+    OtherPlan,
+    #[error("there is a newer attempt at this step")]
+    Superseded,
+    #[error("a step that is {0} can't be tried again")]
+    NotRetryable(&'static str),
+    #[error("a step that is {0} can't be skipped")]
+    NotSkippable(&'static str),
+    #[error("this step can't be {0}")]
+    Never(&'static str),
+}
+
+impl Workflow {
+    /// Applies an event and starts what can be started. An event that comes twice, or too late, changes nothing.
+    pub fn advance(
+        &mut self,
+        event: Event,
+        cx: &Context,
+        id: &mut dyn FnMut() -> StepId,
+    ) -> Result<Vec<Effect>, Refused> {
+        let mut effects = Vec::new();
+        match event {
+            Event::Look => {}
+            Event::Ended { step, ended } => self.ended(&step, ended, cx.now, id),
+            Event::Answered { step, response, digest, by, note } => {
+                let at = self.find(&step)?;
+                self.answered(at, response, digest.as_deref(), &by, &note, cx.now, id)?;
+            }
+            Event::ApproveAll => self.approve_all = true,
+            Event::Retry { step } => self.retry(&step, cx.now, id)?,
+            Event::Skip { step, by } => self.skip(&step, &by, cx.now)?,
+            Event::Cancel { by } => self.cancel(by, cx.now, &mut effects)?,
+        }
+        self.settle_approvals(cx);
+        self.start(cx, &mut effects);
+        Ok(effects)
+    }
+
+    /// When to look again though nothing happens: an approval expires.
+    pub fn due(&self, cx: &Context) -> Option<Timestamp> {
+        let waiting = self.steps.iter().filter(|step| step.status == StepStatus::ApprovalAwaiting);
+        waiting.filter_map(|step| step.asked_at).map(|at| at.plus_s(cx.answer_s)).min()
+    }
+
+    /// For what a step that has not begun waits.
+    pub fn waiting(&self, step: &Step) -> String {
+        if step.status != StepStatus::Pending || !step.reason.is_empty() {
+            return step.reason.clone();
+        }
+        let current = self.current();
+        let open: Vec<&str> = step
+            .after
+            .iter()
+            .map(|slot| &self.steps[current[*slot as usize]])
+            .filter(|before| !before.status.is_done())
+            .map(|before| before.name.as_str())
+            .collect();
+        match open.len() {
+            0 => String::new(),
+            count if count > NAMED => format!("waits for {} and {} more", open[..NAMED].join(", "), count - NAMED),
+            _ => format!("waits for {}", open.join(", ")),
+        }
+    }
+
+    /// The current attempt that an id names.
+    fn find(&self, id: &StepId) -> Result<usize, Refused> {
+        let at = self.steps.iter().position(|step| step.id == *id).ok_or(Refused::NoStep)?;
+        match self.steps[at].status {
+            StepStatus::Discarded => Err(Refused::Superseded),
+            _ => Ok(at),
+        }
+    }
+
+    fn end(&mut self, at: usize, status: StepStatus, reason: impl Into<String>, now: Timestamp) {
+        let step = &mut self.steps[at];
+        step.status = status;
+        step.reason = reason.into();
+        step.finished_at = Some(now);
+    }
+
+    fn ended(&mut self, id: &StepId, ended: Ended, now: Timestamp, ids: &mut dyn FnMut() -> StepId) {
+        let Ok(at) = self.find(id) else { return };
+        let step = &self.steps[at];
+        if step.status != StepStatus::InProgress {
+            return;
+        }
+        match ended {
+            Ended::Success => self.end(at, StepStatus::Success, "", now),
+            Ended::Planned(plan) => {
+                let (noop, look_only) = (plan.changes.is_noop(), step.look_only);
+                self.steps[at].plan = Some(plan);
+                match (look_only, noop) {
+                    (true, true) => self.end(at, StepStatus::NoDrift, "nothing has drifted", now),
+                    (true, false) => self.end(at, StepStatus::Drifted, "", now),
+                    (false, true) => {
+                        self.end(at, StepStatus::AutoSkipped, "the plan changes nothing", now);
+                        self.skip_rest(at, "the plan changes nothing", now);
+                    }
+                    (false, false) => {
+                        self.end(at, StepStatus::ApprovalAwaiting, "waits for an approval", now);
+                        self.steps[at].finished_at = None;
+                        self.steps[at].asked_at = Some(now);
+                    }
+                }
+            }
+            Ended::Failed(reason) => {
+                let again =
+                    (step.work.is_plan() || step.work.is_apply() || matches!(step.work, Work::SyncImage { .. }))
+                        && step.auto_retries > 0
+                        && self.cancelled_by.is_none();
+                self.end(at, StepStatus::Error, reason, now);
+                if again {
+                    self.again(at, true, now, ids);
+                }
+            }
+            Ended::Cancelled(reason) => self.end(at, StepStatus::Cancelled, reason, now),
+            Ended::Stale(reason) => {
+                let again = step.attempt < ATTEMPTS && self.cancelled_by.is_none();
+                self.end(at, StepStatus::Error, format!("{reason}; planned anew"), now);
+                if again {
+                    self.again(at, false, now, ids);
+                }
+            }
+        }
+    }
+
+    /// A new attempt: of an apply, together with its plan; what was approved is gone.
+    fn again(&mut self, at: usize, automatic: bool, now: Timestamp, ids: &mut dyn FnMut() -> StepId) {
+        let (group, slot, apply) = (self.steps[at].group, self.steps[at].slot, self.steps[at].work.is_apply());
+        for other in self.current() {
+            let step = &self.steps[other];
+            if step.group != group {
+                continue;
+            }
+            if step.slot == slot || apply && step.work.is_plan() && step.slot < slot {
+                let attempt = step.attempt + 1;
+                let base = step.name.split(" (retry ").next().unwrap_or_default().to_owned();
+                let new = Step {
+                    id: ids(),
+                    attempt,
+                    name: format!("{base} (retry {attempt})"),
+                    status: StepStatus::Pending,
+                    reason: String::new(),
+                    asked_at: None,
+                    plan: None,
+                    answer: None,
+                    auto_retries: step.auto_retries.saturating_sub(u32::from(automatic)),
+                    created_at: now,
+                    started_at: None,
+                    finished_at: None,
+                    ..step.clone()
+                };
+                let old = &mut self.steps[other];
+                old.status = StepStatus::Discarded;
+                old.finished_at.get_or_insert(now);
+                self.steps.push(new);
+            } else if step.status == StepStatus::NotAttempted
+                || step.slot > slot && step.status == StepStatus::AutoSkipped
+            {
+                let step = &mut self.steps[other];
+                (step.status, step.finished_at) = (StepStatus::Pending, None);
+                step.reason.clear();
+            }
+        }
+    }
+
+    /// What comes after a step in its group is not done.
+    fn skip_rest(&mut self, at: usize, reason: &str, now: Timestamp) {
+        let (group, slot) = (self.steps[at].group, self.steps[at].slot);
+        for other in self.current() {
+            let step = &self.steps[other];
+            if step.group == group && step.slot > slot && step.status == StepStatus::Pending {
+                self.end(other, StepStatus::AutoSkipped, reason, now);
+            }
+        }
+    }
+
+    /// Nor what depends on its group.
+    fn skip_dependents(&mut self, at: usize, reason: &str, now: Timestamp) {
+        let whole = self.steps[at].work.component().is_none();
+        let mut skipped = BTreeSet::from([self.steps[at].group]);
+        let current = self.current();
+        for &other in &current {
+            let step = &self.steps[other];
+            let follows = step.after.iter().any(|slot| skipped.contains(&self.steps[current[*slot as usize]].group));
+            if step.slot > self.steps[at].slot && follows && (whole || step.work.component().is_some()) {
+                skipped.insert(step.group);
+            }
+            if step.status == StepStatus::Pending && skipped.contains(&step.group) {
+                self.end(other, StepStatus::AutoSkipped, reason, now);
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments)]
+    fn answered(
+        &mut self,
+        at: usize,
+        response: Response,
+        digest: Option<&str>,
+        by: &str,
+        note: &str,
+        now: Timestamp,
+        ids: &mut dyn FnMut() -> StepId,
+    ) -> Result<(), Refused> {
+        let step = &self.steps[at];
+        let Some(plan) = &step.plan else { return Err(Refused::NotAwaiting(step.status.as_str())) };
+        if digest.is_some_and(|digest| digest != plan.digest) {
+            return Err(Refused::OtherPlan);
+        }
+        // Approving twice is harmless.
+        if step.status == StepStatus::Approved && response == Response::Approve {
+            return Ok(());
+        }
+        if step.status != StepStatus::ApprovalAwaiting {
+            return Err(Refused::NotAwaiting(step.status.as_str()));
+        }
+        let status = self.status();
+        if status.is_over() {
+            return Err(Refused::Over(status.as_str()));
+        }
+        let said = Answer {
+            response: response.as_str().into(),
+            by: by.to_owned(),
+            note: note.to_owned(),
+            at: now,
+            digest: plan.digest.clone(),
+        };
+        let name = step.name.clone();
+        self.steps[at].answer = Some(said);
+        match response {
+            Response::Approve => self.end(at, StepStatus::Approved, "", now),
+            Response::Deny => self.end(at, StepStatus::ApprovalDenied, format!("denied by {by}"), now),
+            Response::DenySkip | Response::DenySkipDependents => {
+                self.end(at, StepStatus::DeniedSkipped, format!("denied by {by}"), now);
+                let reason = format!("{name} was denied by {by}");
+                self.skip_rest(at, &reason, now);
+                if response == Response::DenySkipDependents {
+                    self.skip_dependents(at, &reason, now);
+                }
+            }
+            Response::Retry => {
+                self.end(at, StepStatus::Error, format!("{by} asked for a new plan"), now);
+                self.again(at, false, now, ids);
+            }
+        }
+        Ok(())
+    }
+
+    fn retry(&mut self, id: &StepId, now: Timestamp, ids: &mut dyn FnMut() -> StepId) -> Result<(), Refused> {
+        let at = self.find(id)?;
+        let step = &self.steps[at];
+        if self.cancelled_by.is_some() {
+            return Err(Refused::Over(WorkflowStatus::Cancelled.as_str()));
+        }
+        if !step.work.is_retryable() {
+            return Err(Refused::Never("tried again"));
+        }
+        match step.status {
+            StepStatus::Error
+            | StepStatus::ApprovalDenied
+            | StepStatus::ApprovalExpired
+            | StepStatus::ApprovalAwaiting
+            | StepStatus::Cancelled => {
+                self.again(at, false, now, ids);
+                Ok(())
+            }
+            status => Err(Refused::NotRetryable(status.as_str())),
+        }
+    }
+
+    fn skip(&mut self, id: &StepId, by: &str, now: Timestamp) -> Result<(), Refused> {
+        let at = self.find(id)?;
+        let step = &self.steps[at];
+        if self.cancelled_by.is_some() {
+            return Err(Refused::Over(WorkflowStatus::Cancelled.as_str()));
+        }
+        if !step.work.is_skippable() {
+            return Err(Refused::Never("skipped"));
+        }
+        let is_plan = step.work.is_plan();
+        match step.status {
+            StepStatus::UserSkipped => Ok(()),
+            StepStatus::Error | StepStatus::ApprovalDenied | StepStatus::ApprovalExpired | StepStatus::Cancelled => {
+                let reason = format!("skipped by {by}");
+                self.end(at, StepStatus::UserSkipped, reason.clone(), now);
+                if is_plan {
+                    self.skip_rest(at, &reason, now);
+                }
+                Ok(())
+            }
+            status => Err(Refused::NotSkippable(status.as_str())),
+        }
+    }
+
+    fn cancel(&mut self, by: String, now: Timestamp, effects: &mut Vec<Effect>) -> Result<(), Refused> {
+        let status = self.status();
+        if self.cancelled_by.is_some() {
+            return Ok(());
+        }
+        if status.is_over() {
+            return Err(Refused::Over(status.as_str()));
+        }
+        let reason = format!("cancelled by {by}");
+        self.cancelled_by = Some(by);
+        for at in self.current() {
+            let step = &self.steps[at];
+            match step.status {
+                StepStatus::ApprovalAwaiting => self.end(at, StepStatus::Cancelled, reason.clone(), now),
+                StepStatus::InProgress if step.work.is_wait() => {
+                    self.end(at, StepStatus::Cancelled, reason.clone(), now);
+                }
+                StepStatus::InProgress => effects.push(Effect::Interrupt(step.id.clone())),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_approvals(&mut self, cx: &Context) {
+        if self.status().is_over() {
+            return;
+        }
+        for at in self.current() {
+            let step = &self.steps[at];
+            if step.status != StepStatus::ApprovalAwaiting {
+                continue;
+            }
+            let Some(plan) = &step.plan else { continue };
+            let why = if self.approve_all || cx.approve_all {
+                Some("auto-approved")
+            } else if step.auto_approve_on_policies && plan.policies_passed {
+                Some("all policies let it pass")
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                let (response, digest) = ("auto-approve".to_owned(), plan.digest.clone());
+                let (by, note) = ("ferry".to_owned(), why.to_owned());
+                self.steps[at].answer = Some(Answer { response, by, note, at: cx.now, digest });
+                self.end(at, StepStatus::Approved, why, cx.now);
+            } else if step.asked_at.is_some_and(|asked| asked.plus_s(cx.answer_s) <= cx.now) {
+                self.end(at, StepStatus::ApprovalExpired, "nobody answered in time", cx.now);
+            }
+        }
+    }
+
+    /// Starts every step whose turn has come. Slots only wait for slots before them, so one pass is enough.
+    fn start(&mut self, cx: &Context, effects: &mut Vec<Effect>) {
+        let current = self.current();
+        let failed = current.iter().any(|at| self.steps[*at].status.is_failed());
+        if self.cancelled_by.is_some() || failed && self.on_error == OnError::Abort {
+            return;
+        }
+        let mut running: Vec<usize> =
+            current.iter().copied().filter(|at| self.steps[*at].status == StepStatus::InProgress).collect();
+        for &at in &current {
+            if self.steps[at].status != StepStatus::Pending {
+                continue;
+            }
+            let before = || self.steps[at].after.iter().map(|slot| &self.steps[current[*slot as usize]]);
+            let broken = before().find(|step| step.status.is_failed() && step.group == self.steps[at].group);
+            if let Some(broken) = broken {
+                let reason = format!("{} did not succeed", broken.name);
+                self.end(at, StepStatus::NotAttempted, reason, cx.now);
+                continue;
+            }
+            if !before().all(|step| step.status.is_done() || step.status.is_failed()) {
+                continue;
+            }
+            let step = &self.steps[at];
+            if step.work.is_instant() {
+                let skipped = matches!(step.work, Work::Skipped { .. });
+                self.steps[at].started_at = Some(cx.now);
+                let status = if skipped { StepStatus::AutoSkipped } else { StepStatus::Success };
+                self.end(at, status, "", cx.now);
+                continue;
+            }
+            let reason = self.blocked(at, &running, cx);
+            let step = &mut self.steps[at];
+            if let Some(reason) = reason {
+                step.reason = reason;
+                continue;
+            }
+            step.status = StepStatus::InProgress;
+            step.started_at = Some(cx.now);
+            step.reason.clear();
+            effects.push(Effect::Start(step.id.clone()));
+            running.push(at);
+        }
+    }
+
+    /// Why a step whose turn has come can't begin now.
+    fn blocked(&self, at: usize, running: &[usize], cx: &Context) -> Option<String> {
+        let step = &self.steps[at];
+        if let Some(lock) = step.lock() {
+            let own = running
+                .iter()
+                .map(|at| &self.steps[*at])
+                .find(|other| !other.look_only && other.lock().is_some_and(|held| held.conflicts(&lock)));
+            if let Some(other) = own {
+                return Some(format!("waits for {}", other.name));
+            }
+            if let Some(held) = cx.held.iter().find(|held| held.lock.conflicts(&lock)) {
+                return Some(format!("waits for {}", held.by));
+            }
+        }
+        (running.len() >= cx.limit).then(|| format!("waits for a place: {} steps are in progress", running.len()))
+    }
+
+    /// What this workflow keeps others from.
+    pub fn holds(&self) -> impl Iterator<Item = (&Step, Lock)> {
+        let held = self.steps.iter().filter(|step| step.status == StepStatus::InProgress && !step.look_only);
+        held.filter_map(|step| step.lock().map(|lock| (step, lock)))
+    }
+}

@@ -1,0 +1,565 @@
+//! What a workflow is made of.
+
+use model::{StepId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    pub kind: WorkflowKind,
+    /// Only shows what would change.
+    #[serde(default)]
+    pub plan_only: bool,
+}
+
+/// The types of workflows; names as in the API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum WorkflowKind {
+    Provision,
+    Reprovision,
+    ReprovisionSandbox {
+        #[serde(default)]
+        skip_components: bool,
+    },
+    Deprovision,
+    DeprovisionSandbox,
+    /// All components, or those that are named, in their order.
+    DeployComponents {
+        #[serde(default)]
+        components: Vec<String>,
+    },
+    ManualDeploy {
+        component: String,
+        #[serde(default)]
+        dependents: bool,
+    },
+    TeardownComponent {
+        component: String,
+    },
+    TeardownComponents,
+    InputUpdate {
+        inputs: Vec<String>,
+    },
+    ActionWorkflowRun {
+        action: String,
+    },
+    RunbookRun {
+        runbook: String,
+    },
+    SyncSecrets,
+    DriftRun {
+        component: String,
+    },
+    DriftRunReprovisionSandbox,
+}
+
+impl WorkflowKind {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Reprovision => "reprovision",
+            Self::ReprovisionSandbox { .. } => "reprovision_sandbox",
+            Self::Deprovision => "deprovision",
+            Self::DeprovisionSandbox => "deprovision_sandbox",
+            Self::DeployComponents { .. } => "deploy_components",
+            Self::ManualDeploy { .. } => "manual_deploy",
+            Self::TeardownComponent { .. } => "teardown_component",
+            Self::TeardownComponents => "teardown_components",
+            Self::InputUpdate { .. } => "input_update",
+            Self::ActionWorkflowRun { .. } => "action_workflow_run",
+            Self::RunbookRun { .. } => "runbook_run",
+            Self::SyncSecrets => "sync_secrets",
+            Self::DriftRun { .. } => "drift_run",
+            Self::DriftRunReprovisionSandbox => "drift_run_reprovision_sandbox",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxOp {
+    Provision,
+    Reprovision,
+    Deprovision,
+}
+
+impl SandboxOp {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Reprovision => "reprovision",
+            Self::Deprovision => "deprovision",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ComponentOp {
+    Deploy,
+    Teardown,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "work", rename_all = "snake_case")]
+pub enum Work {
+    GenerateState,
+    RunnerServiceAccount,
+    GenerateStack,
+    AwaitStack,
+    UpdateStackOutputs,
+    AwaitRunner,
+    SandboxPlan {
+        op: SandboxOp,
+    },
+    SandboxApply {
+        op: SandboxOp,
+    },
+    SyncSecrets,
+    /// An action; `component` is the one whose hook it is, `trigger` what started it.
+    Action {
+        action: String,
+        trigger: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        component: Option<String>,
+    },
+    /// A script of a runbook, by its place there.
+    Script {
+        runbook: String,
+        index: usize,
+    },
+    SyncImage {
+        component: String,
+    },
+    ComponentPlan {
+        component: String,
+        op: ComponentOp,
+    },
+    ComponentApply {
+        component: String,
+        op: ComponentOp,
+    },
+    /// Shown and not run.
+    Skipped {
+        component: String,
+    },
+}
+
+impl Work {
+    /// The component that it is about, hooks included.
+    pub fn component(&self) -> Option<&str> {
+        match self {
+            Self::Action { component, .. } => component.as_deref(),
+            Self::SyncImage { component }
+            | Self::ComponentPlan { component, .. }
+            | Self::ComponentApply { component, .. }
+            | Self::Skipped { component } => Some(component),
+            Self::GenerateState
+            | Self::RunnerServiceAccount
+            | Self::GenerateStack
+            | Self::AwaitStack
+            | Self::UpdateStackOutputs
+            | Self::AwaitRunner
+            | Self::SandboxPlan { .. }
+            | Self::SandboxApply { .. }
+            | Self::SyncSecrets
+            | Self::Script { .. } => None,
+        }
+    }
+
+    pub const fn is_plan(&self) -> bool {
+        matches!(self, Self::SandboxPlan { .. } | Self::ComponentPlan { .. })
+    }
+
+    pub const fn is_apply(&self) -> bool {
+        matches!(self, Self::SandboxApply { .. } | Self::ComponentApply { .. })
+    }
+
+    /// Done as soon as its turn comes: what it says is kept up to date all the time.
+    pub const fn is_instant(&self) -> bool {
+        matches!(
+            self,
+            Self::GenerateState | Self::RunnerServiceAccount | Self::UpdateStackOutputs | Self::Skipped { .. }
+        )
+    }
+
+    /// Waits for something outside; no job is carried out.
+    pub const fn is_wait(&self) -> bool {
+        matches!(self, Self::AwaitStack | Self::AwaitRunner | Self::GenerateStack)
+    }
+
+    pub const fn kind(&self) -> StepKind {
+        match self {
+            Self::GenerateState => StepKind::Hidden,
+            Self::AwaitStack => StepKind::User,
+            Self::SandboxPlan { .. } | Self::ComponentPlan { .. } => StepKind::Approval,
+            Self::Skipped { .. } => StepKind::Skipped,
+            Self::RunnerServiceAccount
+            | Self::GenerateStack
+            | Self::UpdateStackOutputs
+            | Self::AwaitRunner
+            | Self::SandboxApply { .. }
+            | Self::SyncSecrets
+            | Self::Action { .. }
+            | Self::Script { .. }
+            | Self::SyncImage { .. }
+            | Self::ComponentApply { .. } => StepKind::System,
+        }
+    }
+
+    pub const fn is_retryable(&self) -> bool {
+        !matches!(self, Self::GenerateStack | Self::AwaitStack | Self::UpdateStackOutputs | Self::AwaitRunner)
+    }
+
+    /// Skipping a plan skips its apply, and the hooks after it.
+    pub const fn is_skippable(&self) -> bool {
+        !matches!(self, Self::GenerateState | Self::AwaitStack | Self::SyncSecrets)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    System,
+    User,
+    Approval,
+    Skipped,
+    Hidden,
+}
+
+impl StepKind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Approval => "approval",
+            Self::Skipped => "skipped",
+            Self::Hidden => "hidden",
+        }
+    }
+}
+
+/// What must not happen at the same time in an install.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Lock {
+    /// Nothing else moves.
+    Sandbox,
+    /// This component, and the sandbox does not move.
+    Component(String),
+}
+
+impl Lock {
+    pub fn conflicts(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Component(one), Self::Component(other)) => one == other,
+            (Self::Sandbox, _) | (_, Self::Sandbox) => true,
+        }
+    }
+}
+
+/// Where a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepStatus {
+    Pending,
+    InProgress,
+    ApprovalAwaiting,
+    /// A plan that was approved.
+    Approved,
+    Success,
+    /// There was nothing to do.
+    AutoSkipped,
+    UserSkipped,
+    Drifted,
+    NoDrift,
+    Error,
+    ApprovalDenied,
+    /// Denied, and the workflow goes on without it.
+    DeniedSkipped,
+    ApprovalExpired,
+    Cancelled,
+    NotAttempted,
+    /// There is a newer attempt.
+    Discarded,
+}
+
+impl StepStatus {
+    pub const ALL: [Self; 16] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::ApprovalAwaiting,
+        Self::Approved,
+        Self::Success,
+        Self::AutoSkipped,
+        Self::UserSkipped,
+        Self::Drifted,
+        Self::NoDrift,
+        Self::Error,
+        Self::ApprovalDenied,
+        Self::DeniedSkipped,
+        Self::ApprovalExpired,
+        Self::Cancelled,
+        Self::NotAttempted,
+        Self::Discarded,
+    ];
+
+    /// As it is stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in-progress",
+            Self::ApprovalAwaiting => "approval-awaiting",
+            Self::Approved => "approved",
+            Self::Success => "success",
+            Self::AutoSkipped => "auto-skipped",
+            Self::UserSkipped => "user-skipped",
+            Self::Drifted => "drifted",
+            Self::NoDrift => "no-drift",
+            Self::Error => "error",
+            Self::ApprovalDenied => "approval-denied",
+            Self::DeniedSkipped => "denied-skipped",
+            Self::ApprovalExpired => "approval-expired",
+            Self::Cancelled => "cancelled",
+            Self::NotAttempted => "not-attempted",
+            Self::Discarded => "discarded",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// What waits for the step may begin.
+    pub const fn is_done(self) -> bool {
+        matches!(
+            self,
+            Self::Approved
+                | Self::Success
+                | Self::AutoSkipped
+                | Self::UserSkipped
+                | Self::Drifted
+                | Self::NoDrift
+                | Self::DeniedSkipped
+        )
+    }
+
+    /// It ended, and not well.
+    pub const fn is_failed(self) -> bool {
+        matches!(
+            self,
+            Self::Error | Self::ApprovalDenied | Self::ApprovalExpired | Self::Cancelled | Self::NotAttempted
+        )
+    }
+}
+
+/// How many things a plan would change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    pub create: u64,
+    pub update: u64,
+    pub replace: u64,
+    pub destroy: u64,
+    /// Outputs that change though no resource does.
+    pub outputs: u64,
+}
+
+impl Changes {
+    pub const fn is_noop(&self) -> bool {
+        self.create == 0 && self.update == 0 && self.replace == 0 && self.destroy == 0 && self.outputs == 0
+    }
+}
+
+/// What a plan step has found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    pub digest: String,
+    pub changes: Changes,
+    /// What it was made of: the rendered spec, and how often its target had been changed before.
+    pub basis: String,
+    /// Policies were asked, and all let it pass.
+    #[serde(default)]
+    pub policies_passed: bool,
+}
+
+/// What was said about a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub response: String,
+    pub by: String,
+    pub note: String,
+    pub at: Timestamp,
+    /// The plan that it is about.
+    pub digest: String,
+}
+
+/// One attempt at one thing. Attempts at the same thing share a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    pub id: StepId,
+    pub slot: u32,
+    pub attempt: u32,
+    /// Steps of one unit, such as a component with its hooks, its plan and its apply.
+    pub group: u32,
+    pub name: String,
+    pub work: Work,
+    /// Slots that must be done before.
+    pub after: Vec<u32>,
+    /// A plan that nothing is applied of.
+    pub look_only: bool,
+    pub status: StepStatus,
+    /// For what it waits, or why it ended as it did.
+    pub reason: String,
+    /// Since when a plan waits for an answer.
+    pub asked_at: Option<Timestamp>,
+    pub plan: Option<Plan>,
+    pub answer: Option<Answer>,
+    /// How often its group may still be tried again by itself.
+    pub auto_retries: u32,
+    /// A plan that all policies let pass needs no person's approval.
+    pub auto_approve_on_policies: bool,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+impl Step {
+    /// What it holds while it is in progress; a look holds nothing, and waits all the same until nobody changes what it looks at.
+    pub fn lock(&self) -> Option<Lock> {
+        match &self.work {
+            Work::SandboxPlan { .. } | Work::SandboxApply { .. } => Some(Lock::Sandbox),
+            Work::ComponentPlan { component, .. }
+            | Work::ComponentApply { component, .. }
+            | Work::SyncImage { component } => Some(Lock::Component(component.clone())),
+            Work::GenerateState
+            | Work::RunnerServiceAccount
+            | Work::GenerateStack
+            | Work::AwaitStack
+            | Work::UpdateStackOutputs
+            | Work::AwaitRunner
+            | Work::SyncSecrets
+            | Work::Action { .. }
+            | Work::Script { .. }
+            | Work::Skipped { .. } => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    /// What runs is brought to its end, nothing new begins.
+    Abort,
+    /// What does not need the part that failed goes on.
+    Continue,
+}
+
+/// Derived from the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkflowStatus {
+    Pending,
+    InProgress,
+    ApprovalAwaiting,
+    Success,
+    Error,
+    Cancelled,
+}
+
+impl WorkflowStatus {
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::InProgress, Self::ApprovalAwaiting, Self::Success, Self::Error, Self::Cancelled];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in-progress",
+            Self::ApprovalAwaiting => "approval-awaiting",
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// Nothing happens any more unless a person asks for it.
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Success | Self::Error | Self::Cancelled)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workflow {
+    pub id: WorkflowId,
+    pub request: Request,
+    pub on_error: OnError,
+    /// Plans need no person's approval.
+    pub approve_all: bool,
+    pub cancelled_by: Option<String>,
+    /// Every attempt, in the order they were made.
+    pub steps: Vec<Step>,
+}
+
+impl Workflow {
+    /// The newest attempt of every slot, in the order of slots.
+    pub fn current(&self) -> Vec<usize> {
+        let slots = self.steps.iter().map(|step| step.slot as usize + 1).max().unwrap_or_default();
+        let mut current = vec![usize::MAX; slots];
+        for (at, step) in self.steps.iter().enumerate() {
+            current[step.slot as usize] = at;
+        }
+        current.retain(|at| *at != usize::MAX);
+        current
+    }
+
+    pub fn status(&self) -> WorkflowStatus {
+        let mut pending = false;
+        let (mut running, mut awaiting, mut failed, mut begun) = (false, false, false, false);
+        for at in self.current() {
+            let status = self.steps[at].status;
+            running |= status == StepStatus::InProgress;
+            awaiting |= status == StepStatus::ApprovalAwaiting;
+            failed |= status.is_failed();
+            pending |= status == StepStatus::Pending;
+            begun |= status != StepStatus::Pending;
+        }
+        let stopped = failed && self.on_error == OnError::Abort || self.cancelled_by.is_some();
+        if running {
+            WorkflowStatus::InProgress
+        } else if self.cancelled_by.is_some() {
+            if pending || failed { WorkflowStatus::Cancelled } else { WorkflowStatus::Success }
+        } else if stopped {
+            WorkflowStatus::Error
+        } else if awaiting {
+            WorkflowStatus::ApprovalAwaiting
+        } else if pending {
+            if begun { WorkflowStatus::InProgress } else { WorkflowStatus::Pending }
+        } else if failed {
+            WorkflowStatus::Error
+        } else {
+            WorkflowStatus::Success
+        }
+    }
+
+    /// A step as people see it: what was never begun in a workflow that is over was not attempted.
+    pub fn shown(&self, step: &Step) -> StepStatus {
+        match step.status {
+            StepStatus::Pending if self.status().is_over() => StepStatus::NotAttempted,
+            StepStatus::DeniedSkipped => StepStatus::ApprovalDenied,
+            status => status,
+        }
+    }
+
+    /// The error that people are told first.
+    pub fn failure(&self) -> Option<&Step> {
+        let failed = |at: &usize| {
+            let status = self.steps[*at].status;
+            status.is_failed() && status != StepStatus::NotAttempted
+        };
+        self.current().into_iter().find(failed).map(|at| &self.steps[at])
+    }
+}

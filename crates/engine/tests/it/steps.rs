@@ -1,0 +1,80 @@
+use std::fmt::Write as _;
+
+use engine::{PlanError, Request, Situation, Step, WorkflowKind as K};
+
+use super::{NOW, app, ids, names};
+
+fn steps(kind: K, plan_only: bool) -> Result<Vec<Step>, PlanError> {
+    let (config, disabled) = (app(), names(&["queue"]));
+    let deployed = names(&["api", "db", "img"]);
+    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, now: NOW };
+    engine::plan(&Request { kind, plan_only }, at, &mut ids())
+}
+
+fn table(steps: &[Step]) -> String {
+    let mut out = String::new();
+    for step in steps {
+        let after: Vec<&str> = step.after.iter().map(|slot| steps[*slot as usize].name.as_str()).collect();
+        let kind = step.work.kind().name();
+        let _ = writeln!(out, "{:>2}  {kind:<8}  {:<42}  {}", step.group, step.name, after.join(", "));
+    }
+    out
+}
+
+/// One table for each type: group, kind, name, and what the step waits for.
+#[test]
+fn every_type_of_workflow_has_its_steps() {
+    let component = || "api".to_owned();
+    let kinds = [
+        (K::Provision, false),
+        (K::Provision, true),
+        (K::Reprovision, false),
+        (K::ReprovisionSandbox { skip_components: false }, false),
+        (K::ReprovisionSandbox { skip_components: true }, false),
+        (K::Deprovision, false),
+        (K::DeprovisionSandbox, false),
+        (K::DeployComponents { components: Vec::new() }, false),
+        (K::DeployComponents { components: vec!["web".into(), "db".into()] }, false),
+        (K::ManualDeploy { component: component(), dependents: false }, false),
+        (K::ManualDeploy { component: component(), dependents: true }, false),
+        (K::ManualDeploy { component: component(), dependents: true }, true),
+        (K::TeardownComponent { component: component() }, false),
+        (K::TeardownComponents, false),
+        (K::InputUpdate { inputs: vec!["host".into()] }, false),
+        (K::InputUpdate { inputs: vec!["size".into()] }, false),
+        (K::ActionWorkflowRun { action: "first".into() }, false),
+        (K::RunbookRun { runbook: "book".into() }, false),
+        (K::SyncSecrets, false),
+        (K::DriftRun { component: component() }, false),
+        (K::DriftRunReprovisionSandbox, false),
+    ];
+    let mut out = String::new();
+    for (kind, plan_only) in kinds {
+        let title = format!("{kind:?}{}", if plan_only { ", plan only" } else { "" });
+        let _ = writeln!(out, "# {title}\n{}", table(&steps(kind, plan_only).expect(&title)));
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let missing = |what, name: &str| Err(PlanError::Missing { what, name: name.to_owned() });
+    let nothing = |kind| steps(kind, false).map(|_| ());
+    assert_eq!(nothing(K::ManualDeploy { component: "x".into(), dependents: false }), missing("component", "x"));
+    assert_eq!(nothing(K::TeardownComponent { component: "x".into() }), missing("component", "x"));
+    assert_eq!(nothing(K::ActionWorkflowRun { action: "x".into() }), missing("action", "x"));
+    assert_eq!(nothing(K::RunbookRun { runbook: "x".into() }), missing("runbook", "x"));
+    let disabled = nothing(K::ManualDeploy { component: "queue".into(), dependents: false });
+    assert_eq!(disabled, Err(PlanError::Disabled("queue".into())));
+}
+
+/// A step waits only for steps before it: one pass starts all that can start.
+#[test]
+fn slots_are_in_order() {
+    for kind in [K::Provision, K::Deprovision, K::TeardownComponents] {
+        for (at, step) in steps(kind, false).expect("steps").iter().enumerate() {
+            assert_eq!(step.slot as usize, at);
+            assert!(step.after.iter().all(|slot| *slot < step.slot), "{step:?}");
+        }
+    }
+}
