@@ -316,8 +316,8 @@ fn event(run: &Run, kind: u8, at: usize) -> Event {
         21 => answered(Response::Retry),
         22..=24 => Event::Retry { step: id },
         25 | 26 => Event::Skip { step: id, by: "ann".into() },
-        27 if at % 50 == 0 => Event::Cancel { by: "ann".into() },
-        28 if at % 20 == 0 => Event::ApproveAll,
+        27 if at.is_multiple_of(50) => Event::Cancel { by: "ann".into() },
+        28 if at.is_multiple_of(20) => Event::ApproveAll,
         _ => Event::Look,
     }
 }
