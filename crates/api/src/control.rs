@@ -75,11 +75,13 @@ mod action_workflows;
 mod builds;
 mod components;
 mod configs;
+mod workflows;
 
 pub use action_workflows::*;
 pub use builds::*;
 pub use components::*;
 pub use configs::*;
+pub use workflows::*;
 
 wire! {
     /// Who asks.

@@ -79,6 +79,12 @@ pub enum Command {
     /// Products running for customers
     #[command(subcommand, visible_alias = "install")]
     Installs(Installs),
+    /// What is done to installs, step by step
+    #[command(subcommand, visible_alias = "workflow")]
+    Workflows(Workflows),
+    /// Steps of workflows: plans to approve, failures to retry
+    #[command(subcommand, visible_alias = "step")]
+    Steps(Steps),
     /// Deployable parts of apps
     #[command(subcommand, visible_alias = "component")]
     Components(Components),
@@ -159,6 +165,9 @@ pub enum Orgs {
         /// Leave the context as it is
         #[arg(long)]
         no_select: bool,
+        /// Play all its jobs instead of carrying them out: a rehearsal without a cloud
+        #[arg(long)]
+        simulated: bool,
     },
     /// Show an org; the selected one by default
     Get { name: Option<String> },
@@ -171,9 +180,13 @@ pub enum Orgs {
 
 mod apps;
 mod builds;
+mod workflows;
 
 pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 pub(crate) use builds::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
+pub(crate) use workflows::{
+    Deploy, Drift, Provision, Reprovision, Rollback, SetInstall, Start, Steps, Teardown, Workflows,
+};
 
 #[derive(Debug, Subcommand)]
 pub enum Installs {
@@ -199,6 +212,45 @@ pub enum Installs {
         name: String,
         #[arg(long = "set", value_name = "INPUT=VALUE", value_parser = key_value)]
         set: Vec<(String, String)>,
+        /// Only change them; deploy nothing
+        #[arg(long, requires = "set")]
+        no_deploy: bool,
+    },
+    /// Bring an install up: stack, sandbox, components
+    Provision(Provision),
+    /// Deploy the components of an install, or one of them
+    Deploy(Deploy),
+    /// Tear the components of an install down, or one of them
+    Teardown(Teardown),
+    /// Bring an install up anew
+    Reprovision(Reprovision),
+    /// Tear an install down: components, then the sandbox
+    Deprovision(Teardown),
+    /// Go back to an earlier version of the app
+    Rollback(Rollback),
+    /// Look whether something differs from what was deployed
+    Drift(Drift),
+    /// Say whether plans wait for a person, and which components are in
+    Set(SetInstall),
+    /// Show the state of an install, as its templates see it
+    State {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+        /// What was deployed as of this version
+        #[arg(long)]
+        version: Option<u64>,
+        /// The versions, newest first, each with what changed
+        #[arg(long, conflicts_with = "version")]
+        versions: bool,
+    },
+    /// Show what was done to an install, newest first
+    History {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
     },
 }
 

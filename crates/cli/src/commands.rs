@@ -26,6 +26,7 @@ mod orgs;
 mod runners;
 mod tokens;
 mod version;
+mod workflows;
 
 /// For one try of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +40,9 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
         Command::Contexts(command) => contexts::run(global, out, command),
         Command::Orgs(command) => orgs::run(global, out, command).await,
         Command::Apps(command) => Box::pin(apps::run(global, out, command)).await,
-        Command::Installs(command) => installs::run(&connect(global).await?, out, command).await,
+        Command::Installs(command) => Box::pin(installs::run(&connect(global).await?, out, command)).await,
+        Command::Workflows(command) => Box::pin(workflows::run(&connect(global).await?, out, command)).await,
+        Command::Steps(command) => Box::pin(workflows::steps(&connect(global).await?, out, command)).await,
         Command::Components(command) => Box::pin(builds::components(&connect(global).await?, out, command)).await,
         Command::Builds(command) => Box::pin(builds::run(&connect(global).await?, out, command)).await,
         Command::Artifacts(command) => Box::pin(artifacts::run(&connect(global).await?, out, command)).await,

@@ -74,12 +74,12 @@ pub(crate) fn dim(text: impl ToString) -> Cell {
 pub(crate) fn status(text: impl ToString) -> Cell {
     let cell = cell(text);
     let tone = match cell.text.as_str() {
-        "finished" | "active" | "ok" => Tone::Good,
-        "failed" | "error" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" => Tone::Bad,
-        "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled" => {
-            Tone::Busy
-        }
-        "not-attempted" | "expired" => Tone::Dim,
+        "finished" | "active" | "ok" | "success" | "approved" | "no-drift" => Tone::Good,
+        "failed" | "error" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" | "drifted"
+        | "approval-denied" | "approval-expired" => Tone::Bad,
+        "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled"
+        | "approval-awaiting" => Tone::Busy,
+        "not-attempted" | "expired" | "auto-skipped" | "user-skipped" | "discarded" => Tone::Dim,
         _ => Tone::Plain,
     };
     Cell { tone, ..cell }

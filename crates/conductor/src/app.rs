@@ -1,11 +1,12 @@
 //! What an app is made of: sections to a config and back, and the tree that templates see.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use config::AppConfig;
+use config::{AppConfig, Graph, Uses};
 use model::spec::SECRET_BYTES_MIN;
 use model::waiting::Presence;
-use model::{Digest, OrgId};
+use model::{AppId, ConfigId, Digest, OrgId};
 use serde_json::{Map, Value, json};
 use store::{Config, EntityKind, Install, Result, StoreError};
 
@@ -110,7 +111,46 @@ impl InstallTree {
     }
 }
 
+/// A config with what is known about it. It never changes.
+#[derive(Debug)]
+pub struct Document {
+    pub config: AppConfig,
+    /// Digests of the app's local sources, by directory.
+    pub local_sources: BTreeMap<String, String>,
+    pub uses: Uses,
+    /// What each component needs, directly.
+    pub needs: BTreeMap<String, Vec<String>>,
+}
+
+/// Configs that are kept in memory.
+const DOCUMENTS: usize = 32;
+
+#[derive(Default)]
+pub(crate) struct Documents(Mutex<HashMap<ConfigId, Arc<Document>>>);
+
 impl Conductor {
+    /// A config of an app, read once.
+    pub async fn document(&self, org: &OrgId, app: &AppId, id: &ConfigId) -> Result<Arc<Document>> {
+        // Whose config it is must be known each time.
+        let config = self.store.config(org, app, id).await?;
+        let known = self.documents.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        if let Some(document) = known {
+            return Ok(document);
+        }
+        let (config, local_sources) = self.app_config(org, &config).await?;
+        let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for dependency in Graph::new(&config).map(|graph| graph.dependencies).unwrap_or_default() {
+            needs.entry(dependency.component).or_default().push(dependency.on);
+        }
+        let document = Arc::new(Document { uses: Uses::new(&config), config, local_sources, needs });
+        let mut documents = self.documents.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if documents.len() >= DOCUMENTS {
+            documents.clear();
+        }
+        documents.insert(id.clone(), Arc::clone(&document));
+        Ok(document)
+    }
+
     /// The config as a whole, and the digests of its local sources.
     pub async fn app_config(&self, org: &OrgId, config: &Config) -> Result<(AppConfig, BTreeMap<String, String>)> {
         let sections = self.store.sections(org, &config.id).await?;
@@ -135,7 +175,9 @@ impl Conductor {
             variables.iter_mut().for_each(|variable| mask.clone_into(&mut variable.value));
         }
         let variables: BTreeMap<&str, &str> = variables.iter().map(|v| (v.name.as_str(), v.value.as_str())).collect();
-        let workflows = self.workflows(install, config).await?;
+        let workflows = self.action_states(install, config).await?;
+        let (_, parts) = store.install_parts(org_id, &install.id, None).await?;
+        let sandbox = deployed(parts.get("sandbox"));
         let nuon = json!({
             "id": install.id,
             "name": install.name,
@@ -144,9 +186,9 @@ impl Conductor {
             "app": { "populated": true, "id": app.id, "name": app.name, "status": "active", "variables": variables },
             "install": { "populated": true, "id": install.id, "name": install.name, "inputs": inputs },
             "inputs": { "populated": true, "inputs": inputs },
-            "sandbox": { "populated": false, "outputs": {} },
+            "sandbox": sandbox,
             "install_stack": { "populated": false, "outputs": {} },
-            "components": components(config),
+            "components": components(config, &parts),
             "secrets": {},
             "actions": { "populated": !workflows.is_empty(), "workflows": workflows },
             "runner": { "populated": true, "id": runner.id, "status": if matches!(self.presence(&runner), Presence::Online) { "active" } else { "offline" } },
@@ -156,7 +198,7 @@ impl Conductor {
     }
 
     /// Every action of the app: how its last run went, and what the last one that finished has put out.
-    async fn workflows(&self, install: &Install, config: &AppConfig) -> Result<Map<String, Value>> {
+    async fn action_states(&self, install: &Install, config: &AppConfig) -> Result<Map<String, Value>> {
         let (org, store) = (&install.org_id, &self.store);
         let never = || json!({ "populated": false, "status": "", "outputs": { "steps": {} } });
         let mut workflows: Map<String, Value> = config.actions.iter().map(|a| (a.name.clone(), never())).collect();
@@ -200,12 +242,21 @@ pub fn effective_inputs(config: &AppConfig, given: &BTreeMap<String, String>) ->
 }
 
 /// Components that were never deployed have put nothing out.
-fn components(config: &AppConfig) -> Map<String, Value> {
+fn components(config: &AppConfig, parts: &BTreeMap<String, Value>) -> Map<String, Value> {
     let component = |c: &config::Component| {
-        let state = json!({ "populated": false, "status": "", "name": c.common.name, "outputs": {} });
+        let mut state = deployed(parts.get(&format!("components/{}", c.common.name)));
+        state["name"] = json!(c.common.name);
         (c.common.name.clone(), state)
     };
     config.components.iter().map(component).collect()
+}
+
+/// What templates see of a part of the install's state.
+fn deployed(part: Option<&Value>) -> Value {
+    match part {
+        Some(part) => json!({ "populated": true, "status": part["status"], "outputs": part["outputs"] }),
+        None => json!({ "populated": false, "status": "", "outputs": {} }),
+    }
 }
 
 /// `aws_account {region}` of an install is `aws {region}` in templates.

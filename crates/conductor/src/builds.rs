@@ -441,6 +441,7 @@ impl Conductor {
             work: Work::Build(Box::new(spec)),
             run: None,
             build: Some(Box::new(build)),
+            step_id: None,
         };
         let job = self.submit(draft, runner, actor, asked.idempotency.clone()).await?.job;
         // The one of another request, where that was faster.
@@ -607,6 +608,7 @@ impl Conductor {
             work: Work::OciSync(spec),
             run: None,
             build: None,
+            step_id: None,
         };
         self.submit(draft, runner, actor, idem).await
     }

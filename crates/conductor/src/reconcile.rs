@@ -15,6 +15,7 @@ pub struct Pace {
     pub logs: Duration,
     pub health: Duration,
     pub builds: Duration,
+    pub workflows: Duration,
     pub cleanup: Duration,
     /// A log that has been quiet for this long is folded.
     pub seal_quiet_s: u64,
@@ -32,6 +33,7 @@ impl Default for Pace {
             logs: Duration::from_secs(2),
             health: Duration::from_secs(5),
             builds: Duration::from_secs(1),
+            workflows: Duration::from_millis(250),
             cleanup: Duration::from_secs(60),
             seal_quiet_s: 60,
             segment_bytes: 4 << 20,
@@ -58,6 +60,7 @@ impl Conductor {
             every(pace.builds, "builds", &stop, || self.reconcile_builds()),
             every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup()),
             every(pace.registry, "registry", &stop, || self.reconcile_registry(pace)),
+            self.run_workflows(pace.workflows, &stop),
         );
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::papers::Order;
 use model::spec::{ActionSpec, JobSpec, Limits, SECRET_BYTES_MIN, Source, StepSpec, Work, check_steps};
 use model::time::parse_duration;
-use model::{ActionRunId, AppId, Digest, InstallId, JobId, LogStreamId, SectionId, constants};
+use model::{ActionRunId, AppId, Digest, InstallId, JobId, LogStreamId, SectionId, StepId, constants};
 use store::{ActionRun, Build, Idempotency, Install, Job, NewJob, Queued, Result, Runner, StoreError};
 
 use crate::app::InstallTree;
@@ -34,6 +34,10 @@ pub struct SyncedAction {
     pub local_sources: BTreeMap<String, String>,
     pub trigger_type: String,
     pub run_env: BTreeMap<String, String>,
+    /// What a hook is told about what started it.
+    pub hook_env: BTreeMap<String, String>,
+    /// The step of a workflow that it is.
+    pub step_id: Option<StepId>,
     /// Values that must not appear in the log, beside the sensitive ones of the install.
     pub secrets: Vec<String>,
 }
@@ -56,6 +60,7 @@ pub(crate) struct Draft {
     pub(crate) work: Work,
     pub(crate) run: Option<NewRun>,
     pub(crate) build: Option<Box<Build>>,
+    pub(crate) step_id: Option<StepId>,
 }
 
 /// A run of a synced action: its job is not made yet.
@@ -133,7 +138,7 @@ impl Conductor {
         let timeout = synced.action.timeout.as_deref().and_then(|text| parse_duration(text).ok());
         let spec = ActionSpec {
             steps,
-            builtin_env: builtin_env(&install, &synced.trigger_type),
+            builtin_env: builtin_env(&install, &synced.trigger_type).into_iter().chain(synced.hook_env).collect(),
             run_env: synced.run_env,
             override_env: BTreeMap::new(),
         };
@@ -158,6 +163,7 @@ impl Conductor {
             work: Work::ActionsWorkflow(spec),
             run: Some(run),
             build: None,
+            step_id: synced.step_id,
         };
         let job = self.submit(draft, runner, actor, idem).await?.job;
         // A repeated request finds the run of the first one.
@@ -187,6 +193,7 @@ impl Conductor {
             work: Work::ActionsWorkflow(spec),
             run: None,
             build: None,
+            step_id: None,
         };
         self.submit(draft, runner, actor, idem).await
     }
@@ -214,6 +221,7 @@ impl Conductor {
             work: job.work,
             run: None,
             build: None,
+            step_id: None,
         };
         self.submit(draft, runner, actor, idem).await
     }
@@ -286,6 +294,7 @@ impl Conductor {
                 created_at: now,
             }),
             build: draft.build.map(|build| Box::new(Build { job_id: Some(job_id), ..*build })),
+            step_id: draft.step_id,
             now,
         };
         self.store.enqueue(new, idem).await

@@ -26,6 +26,8 @@ impl InputUse {
 pub struct Uses {
     pub sandbox: InputUse,
     pub components: BTreeMap<String, InputUse>,
+    /// Outputs that are read: of a component, or of the sandbox.
+    pub outputs: BTreeSet<(Option<String>, Vec<String>)>,
 }
 
 impl Uses {
@@ -33,6 +35,7 @@ impl Uses {
         let value = serde_json::to_value(config).unwrap_or_default();
         let mut uses = Self::default();
         for template in templates(&value) {
+            uses.outputs.extend(template.references.iter().flatten().filter_map(|reference| output(&reference.path)));
             let mut part = template.path.split('/').skip(1);
             let user = match (part.next(), part.next()) {
                 (Some("sandbox"), _) => &mut uses.sandbox,
@@ -65,4 +68,16 @@ impl Uses {
         }
         uses
     }
+}
+
+/// The output that a path reads, as far as its keys stand in the template.
+fn output(path: &[Segment]) -> Option<(Option<String>, Vec<String>)> {
+    let keys = path.iter().map_while(|s| if let Segment::Key(key) = s { Some(key.as_str()) } else { None });
+    let keys: Vec<&str> = keys.collect();
+    let (of, rest) = match keys.as_slice() {
+        ["nuon", "components", of, "outputs", rest @ ..] => (Some((*of).to_owned()), rest),
+        ["nuon", "sandbox", "outputs", rest @ ..] => (None, rest),
+        _ => return None,
+    };
+    (!rest.is_empty()).then(|| (of, rest.iter().map(|key| (*key).to_owned()).collect()))
 }

@@ -14,7 +14,10 @@ use crate::{Result, Store, StoreError};
 pub struct Org {
     pub id: OrgId,
     pub name: String,
+    /// Its jobs are played, not carried out.
     pub sandbox_mode: bool,
+    /// How they are played.
+    pub simulation: serde_json::Value,
     pub build_runner_id: RunnerId,
     pub created_by: AccountId,
     pub created_at: Timestamp,
@@ -91,7 +94,7 @@ fn role(text: &str) -> Result<Role> {
 }
 
 const ORG_COLUMNS: &str =
-    "SELECT id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at FROM orgs";
+    "SELECT id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at, simulation FROM orgs";
 
 fn org_from(row: &Row) -> Result<Org> {
     Ok(Org {
@@ -102,6 +105,7 @@ fn org_from(row: &Row) -> Result<Org> {
         created_by: row.get(4)?,
         created_at: row.get(5)?,
         updated_at: row.get(6)?,
+        simulation: row.json(7)?,
     })
 }
 
@@ -222,8 +226,8 @@ impl Store {
                     }
                     let now = org.created_at;
                     tx.exec(
-                        "INSERT INTO orgs (id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)",
-                        params![&org.id, &org.name, org.sandbox_mode, &org.build_runner_id, &org.created_by, now],
+                        "INSERT INTO orgs (id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at, simulation) VALUES ($1, $2, $3, $4, $5, $6, $6, $7)",
+                        params![&org.id, &org.name, org.sandbox_mode, &org.build_runner_id, &org.created_by, now, org.simulation.to_string()],
                     )
                     .await?;
                     insert_data_key(tx, &org.id, 1, &key, now).await?;

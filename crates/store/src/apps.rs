@@ -1,6 +1,6 @@
 //! Apps and installs.
 
-use model::{AccountId, AppId, InstallId, OrgId, RunnerId, Timestamp, id};
+use model::{AccountId, AppId, ConfigId, InstallId, OrgId, RunnerId, Timestamp, id};
 use serde_json::Value as Json;
 
 use crate::accounts::static_sql;
@@ -9,7 +9,7 @@ use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::inputs::{InstallInputs, insert_inputs};
 use crate::runners::{NewRunner, insert_runner};
-use crate::{Result, Store, StoreError};
+use crate::{Result, Store, StoreError, workflows};
 
 #[derive(Debug, Clone)]
 pub struct App {
@@ -38,6 +38,10 @@ pub struct Install {
     /// Region and the like, as the API has it.
     pub cloud: Json,
     pub runner_id: RunnerId,
+    /// The version of the app that it is at; none: the newest.
+    pub config_id: Option<ConfigId>,
+    /// Approvals, labels, and which components are in.
+    pub settings: Json,
     pub created_by: AccountId,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -62,8 +66,7 @@ fn app_from(row: &Row) -> Result<App> {
     })
 }
 
-const INSTALL_COLUMNS: &str =
-    "SELECT id, org_id, app_id, name, platform, cloud, runner_id, created_by, created_at, updated_at FROM installs";
+const INSTALL_COLUMNS: &str = "SELECT id, org_id, app_id, name, platform, cloud, runner_id, created_by, created_at, updated_at, config_id, settings FROM installs";
 
 fn install_from(row: &Row) -> Result<Install> {
     Ok(Install {
@@ -77,6 +80,8 @@ fn install_from(row: &Row) -> Result<Install> {
         created_by: row.get(7)?,
         created_at: row.get(8)?,
         updated_at: row.get(9)?,
+        config_id: row.get(10)?,
+        settings: row.json(11)?,
     })
 }
 
@@ -252,8 +257,8 @@ impl Store {
                     }
                     let now = install.created_at;
                     tx.exec(
-                        "INSERT INTO installs (id, org_id, app_id, name, platform, cloud, runner_id, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
-                        params![&install.id, &install.org_id, &install.app_id, &install.name, &install.platform, install.cloud.to_string(), &install.runner_id, &install.created_by, now],
+                        "INSERT INTO installs (id, org_id, app_id, name, platform, cloud, runner_id, created_by, created_at, updated_at, config_id, settings) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11)",
+                        params![&install.id, &install.org_id, &install.app_id, &install.name, &install.platform, install.cloud.to_string(), &install.runner_id, &install.created_by, now, install.config_id.as_ref(), install.settings.to_string()],
                     )
                     .await?;
                     insert_runner(tx, &runner, now).await?;
@@ -269,6 +274,27 @@ impl Store {
                     record(tx, note).await?;
                     remember(tx, idem.as_ref(), install.id.as_str(), now).await?;
                     Ok(Created { id: install.id.to_string(), replayed: false })
+                })
+            })
+            .await
+    }
+
+    /// Changes what an install says about itself, or which version of the app it is at.
+    pub async fn update_install(&self, install: Install, actor: &str, now: Timestamp) -> Result<()> {
+        let actor = actor.to_owned();
+        self.main()
+            .write(move |tx| {
+                let (install, actor) = (install.clone(), actor.clone());
+                Box::pin(async move {
+                    let sql = "UPDATE installs SET config_id = $3, settings = $4, updated_at = $5 WHERE org_id = $1 AND id = $2";
+                    let params = params![&install.org_id, &install.id, install.config_id.as_ref(), install.settings.to_string(), now];
+                    if tx.exec(sql, params).await? != 1 {
+                        return Err(StoreError::NotFound("install"));
+                    }
+                    workflows::wake_install(tx, &install.id, now).await?;
+                    let data = serde_json::json!({ "config_id": install.config_id, "settings": install.settings });
+                    let subject = ("install", install.id.as_str());
+                    record(tx, Note { org: &install.org_id, now, kind: "install.updated", subject, actor: &actor, data }).await
                 })
             })
             .await

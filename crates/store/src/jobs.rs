@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use model::papers::Signed;
 use model::{
-    InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId, Outcome, RunnerId, Timestamp,
+    InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId, Outcome, RunnerId, StepId, Timestamp,
     constants,
 };
 
@@ -17,7 +17,7 @@ use crate::executions;
 use crate::idempotency::{Idempotency, idempotent, remember, same_request};
 use crate::notify::topic;
 use crate::queue::Assigned;
-use crate::{Result, Store, StoreError};
+use crate::{Result, Store, StoreError, workflows};
 
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -48,6 +48,8 @@ pub struct Job {
     pub updated_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
+    /// The step of a workflow that it is for.
+    pub step_id: Option<StepId>,
 }
 
 /// A job with its order signed; the spec is sealed by the store.
@@ -71,6 +73,8 @@ pub struct NewJob {
     pub run: Option<ActionRun>,
     /// The build that the job makes.
     pub build: Option<Box<Build>>,
+    /// The step that it is for; a second job for the same step is the first one.
+    pub step_id: Option<StepId>,
     pub now: Timestamp,
 }
 
@@ -92,7 +96,7 @@ pub struct Place {
     pub ahead: u64,
 }
 
-const COLUMNS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at FROM jobs";
+const COLUMNS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at, step_id FROM jobs";
 pub(crate) fn from_row(row: &Row) -> Result<Job> {
     let corrupt = || StoreError::corrupt("job");
     Ok(Job {
@@ -122,6 +126,7 @@ pub(crate) fn from_row(row: &Row) -> Result<Job> {
         updated_at: row.get(23)?,
         started_at: row.get(24)?,
         finished_at: row.get(25)?,
+        step_id: row.get(26)?,
     })
 }
 
@@ -136,7 +141,7 @@ pub(crate) fn papers_from(row: &Row) -> Result<(Signed, Vec<u8>)> {
 }
 
 /// How many columns a job has.
-pub(crate) const WIDTH: usize = 26;
+pub(crate) const WIDTH: usize = 27;
 
 const MOVE: &str = "UPDATE jobs SET state = $3, reason = $4, error_code = $5, epoch = $6, started_at = $7, finished_at = $8, updated_at = $9, released = 0, version = version + 1 WHERE id = $1 AND version = $2";
 /// The same with its event, for PostgreSQL. Nobody waits for the count: where no job is moved the event has no subject, and
@@ -172,6 +177,11 @@ pub(crate) async fn move_job(
     }
     if to.is_terminal() {
         job.finished_at = Some(now);
+    }
+    if (to.is_terminal() || to == JobState::Unknown)
+        && let Some(step) = &job.step_id
+    {
+        workflows::wake_step(tx, step, now).await?;
     }
     let data = serde_json::json!({
         "from": from, "to": to, "reason": reason, "epoch": job.epoch, "type": job.job_type,
@@ -438,6 +448,9 @@ impl Store {
         self.notifier().wake(topic::runner(&job.runner_id));
         self.notifier().wake(topic::org(&job.org_id));
         self.notifier().wake(topic::job(&job.id));
+        if job.step_id.is_some() {
+            self.notifier().wake(topic::workflows());
+        }
     }
 
     /// The spec of a job, opened.
@@ -553,12 +566,24 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
     {
         return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true, place: None });
     }
+    if let Some(step) = &new.step_id
+        && let Some(row) = tx.get("SELECT id FROM jobs WHERE step_id = $1", params![step]).await?
+    {
+        return Ok(Queued { job: job_by_id(tx, &row.get(0)?).await?, replayed: true, place: None });
+    }
+    // It may have been cancelled since it was decided to start it.
+    if let Some(step) = &new.step_id {
+        let open = "SELECT 1 FROM workflow_steps WHERE id = $1 AND status = 'in-progress'";
+        if tx.get(open, params![step]).await?.is_none() {
+            return Err(StoreError::Conflict("the step has ended already".into()));
+        }
+    }
     let row = row.ok_or(StoreError::NotFound("runner"))?;
     let place = Place { held_by: row.get(0)?, ahead: row.get(1)? };
     let attempts = if new.job_type.is_read_only() { constants::READ_ONLY_ATTEMPTS } else { 1 };
     let queue_until = now.plus_s(constants::QUEUE_TIMEOUT_S as i64);
     tx.exec_later(
-        "INSERT INTO jobs (id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, target, priority, epoch, version, max_executions, timeout_s, queue_until, spec, order_payload, order_key, order_signature, log_stream_id, released, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', '', $9, $10, 0, 1, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $20)",
+        "INSERT INTO jobs (id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, target, priority, epoch, version, max_executions, timeout_s, queue_until, spec, order_payload, order_key, order_signature, log_stream_id, released, created_by, created_at, updated_at, step_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', '', $9, $10, 0, 1, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $20, $21)",
         params![
             &new.id,
             &new.org_id,
@@ -580,6 +605,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
             &new.log_stream_id,
             &new.created_by,
             now,
+            new.step_id.as_ref(),
         ],
     )
     .await?;
@@ -622,6 +648,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
         updated_at: now,
         started_at: None,
         finished_at: None,
+        step_id: new.step_id,
     };
     Ok(Queued { job, replayed: false, place: Some(place) })
 }

@@ -27,6 +27,11 @@ pub mod topic {
         format!("job:{id}")
     }
 
+    /// Workflows that are due.
+    pub fn workflows() -> String {
+        "workflows".to_owned()
+    }
+
     pub fn org(id: &model::OrgId) -> String {
         format!("org:{id}")
     }

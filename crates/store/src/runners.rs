@@ -11,7 +11,7 @@ use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
 use crate::executions::fence_executions;
 use crate::notify::topic;
-use crate::{Result, Store, StoreError};
+use crate::{Result, Store, StoreError, workflows};
 
 #[derive(Debug, Clone)]
 pub struct Runner {
@@ -244,6 +244,9 @@ impl Store {
                     )
                     .await?;
                     fence_executions(tx, &runner_id, "a new session of the runner took its place", now).await?;
+                    if let Some(install) = &runner.install_id {
+                        workflows::wake_install(tx, install, now).await?;
+                    }
                     let note = Note {
                         org: &runner.org_id,
                         now,
@@ -260,6 +263,7 @@ impl Store {
             .await?;
         self.notifier().wake(topic::runner(&joined.runner.id));
         self.notifier().wake(topic::org(&joined.runner.org_id));
+        self.notifier().wake(topic::workflows());
         Ok(joined)
     }
 

@@ -200,6 +200,8 @@ lean! {
         optional {
             values: Labels,
             redacted_values: Labels,
+            /// What deploys the change.
+            workflow_id: String,
         }
     }
 
@@ -209,8 +211,11 @@ lean! {
             inputs: Labels,
         }
         optional {
+            /// Always so: what depends on what changes is looked at, too.
             deploy_dependents: bool,
             role: String,
+            /// Only changes them; nothing is deployed.
+            no_deploy: bool,
         }
     }
 

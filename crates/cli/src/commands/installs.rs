@@ -1,11 +1,12 @@
 //! Products running for customers.
 
 use api::client::Client;
-use api::control::{Install, Location, Project, Region, UpdateInstallInputs};
+use api::control::{Install, Location, Project, Region, UpdateInstall, UpdateInstallInputs};
+use serde_json::json;
 
-use crate::args::{CreateInstall, Installs};
-use crate::commands::{Kind, explain};
-use crate::error::Result;
+use crate::args::{CreateInstall, Installs, Rollback, SetInstall, Start, Teardown};
+use crate::commands::{Kind, explain, workflows};
+use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, status, strong};
 
 pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Result<u8> {
@@ -16,9 +17,105 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             Ok(install) => show(out, &install)?,
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
-        Installs::Inputs { name, set } => inputs(client, out, &name, set).await?,
+        Installs::Inputs { name, set, no_deploy } => return inputs(client, out, &name, set, no_deploy).await,
+        Installs::State { name, version, versions } => state(client, out, &name, version, versions).await?,
+        Installs::History { name, limit } => match client.workflows(Some(&name), limit).await {
+            Ok(found) => workflows::list(out, &found)?,
+            Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
+        },
+        Installs::Set(args) => set(client, out, args).await?,
+        Installs::Provision(args) => {
+            return workflows::start(client, out, &args.name, json!({ "type": "provision" }), &args.start).await;
+        }
+        Installs::Deploy(args) => {
+            let body = match &args.component {
+                Some(component) => {
+                    json!({ "type": "manual_deploy", "component": component, "dependents": args.dependents })
+                }
+                None => json!({ "type": "deploy_components" }),
+            };
+            return workflows::start(client, out, &args.name, body, &args.start).await;
+        }
+        Installs::Teardown(args) => return teardown(client, out, args, "teardown_components").await,
+        Installs::Deprovision(args) => return teardown(client, out, args, "deprovision").await,
+        Installs::Reprovision(args) => {
+            let kind = if args.sandbox { "reprovision_sandbox" } else { "reprovision" };
+            let body = json!({ "type": kind, "skip_components": args.skip_components });
+            return workflows::start(client, out, &args.name, body, &args.start).await;
+        }
+        Installs::Rollback(args) => return rollback(client, out, args).await,
+        Installs::Drift(args) => {
+            let body = match &args.component {
+                Some(component) => json!({ "type": "drift_run", "component": component }),
+                None => json!({ "type": "drift_run_reprovision_sandbox" }),
+            };
+            let start = Start { plan_only: true, approve_all: false, detach: args.detach };
+            return workflows::start(client, out, &args.name, body, &start).await;
+        }
     }
     Ok(0)
+}
+
+async fn teardown(client: &Client, out: &Output, args: Teardown, whole: &str) -> Result<u8> {
+    let body = match &args.component {
+        Some(component) => json!({ "type": "teardown_component", "component": component }),
+        None => json!({ "type": whole, "continue_on_error": args.continue_on_error }),
+    };
+    workflows::start(client, out, &args.name, body, &args.start).await
+}
+
+/// Deploys an earlier version of the app.
+async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
+    let to = match args.to {
+        Some(to) => to,
+        None => {
+            let done = match client.workflows(Some(&args.name), 100).await {
+                Ok(found) => found,
+                Err(error) => return Err(explain(client, Kind::Install, &args.name, error).await),
+            };
+            let mut versions = done.iter().filter(|w| w.status.status == "success").map(|w| w.config_version);
+            let now = versions.next();
+            versions.find(|version| Some(*version) < now).ok_or_else(|| {
+                CliError::new(Exit::NotFound, "there is no earlier version that was deployed here")
+                    .hint("name one: `--to VERSION`; `ferry apps versions APP` shows them")
+            })?
+        }
+    };
+    let body = match &args.component {
+        Some(component) => json!({ "type": "manual_deploy", "component": component, "config_version": to }),
+        None => json!({ "type": "deploy_components", "config_version": to }),
+    };
+    workflows::start(client, out, &args.name, body, &args.start).await
+}
+
+async fn set(client: &Client, out: &Output, args: SetInstall) -> Result<()> {
+    let on = args.enable.into_iter().map(|name| (name, true));
+    let body = UpdateInstall {
+        approval_option: args.approvals.unwrap_or_default(),
+        component_toggles: on.chain(args.disable.into_iter().map(|name| (name, false))).collect(),
+        labels: None,
+    };
+    match client.update_install(&args.name, &body).await {
+        Ok(install) => show(out, &install),
+        Err(error) => Err(explain(client, Kind::Install, &args.name, error).await),
+    }
+}
+
+async fn state(client: &Client, out: &Output, name: &str, version: Option<u64>, versions: bool) -> Result<()> {
+    if versions {
+        let found = match client.install_state_versions(name, 50).await {
+            Ok(found) => found,
+            Err(error) => return Err(explain(client, Kind::Install, name, error).await),
+        };
+        let headers = ["VERSION", "CHANGED", "?BY", "?WHEN"];
+        return Ok(out.list(&found, "nothing was deployed yet", &headers, |v| {
+            vec![strong(v.version), cell(v.parts.join(", ")), cell(&v.workflow_id), dim(out.time(v.created_at))]
+        })?);
+    }
+    match client.install_state(name, version).await {
+        Ok(state) => Ok(out.json(&state.state)?),
+        Err(error) => Err(explain(client, Kind::Install, name, error).await),
+    }
 }
 
 async fn list(client: &Client, out: &Output, app: Option<&str>) -> Result<()> {
@@ -60,11 +157,15 @@ async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()
     Ok(())
 }
 
-async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, String)>) -> Result<()> {
+async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, String)>, no_deploy: bool) -> Result<u8> {
     let changed = !set.is_empty();
     let answer = if changed {
-        let body =
-            UpdateInstallInputs { inputs: set.into_iter().collect(), deploy_dependents: false, role: String::new() };
+        let body = UpdateInstallInputs {
+            inputs: set.into_iter().collect(),
+            deploy_dependents: true,
+            no_deploy,
+            role: String::new(),
+        };
         client.update_install_inputs(name, &body).await
     } else {
         client.install_inputs(name).await
@@ -74,7 +175,8 @@ async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, Str
         Err(error) => return Err(explain(client, Kind::Install, name, error).await),
     };
     if out.json {
-        return Ok(out.json(&inputs)?);
+        out.json(&inputs)?;
+        return Ok(0);
     }
     if changed {
         out.success(&format!("version {} of the inputs is in force", inputs.version));
@@ -98,7 +200,10 @@ async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, Str
     } else {
         out.table(&["INPUT", "VALUE", "?TYPE", "?NOTE"], rows)?;
     }
-    Ok(())
+    if !inputs.workflow_id.is_empty() {
+        return workflows::watch(client, out, &inputs.workflow_id).await;
+    }
+    Ok(0)
 }
 
 fn place(install: &Install) -> String {

@@ -331,6 +331,8 @@ async fn run(
         local_sources: view.local_sources,
         trigger_type: "manual".into(),
         run_env: wanted.run_env_vars,
+        hook_env: std::collections::BTreeMap::new(),
+        step_id: None,
         secrets: wanted.secrets,
     };
     let (run, _) = state.conductor.run_synced_action(install, &runner, synced, &view.tree, at.actor(), idem).await?;

@@ -24,7 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list, update)).routes(routes!(current)).routes(routes!(render))
 }
 
-const HIDDEN: &str = "***";
+pub(super) const HIDDEN: &str = "***";
 /// How many mistakes, and names, are told at once.
 const TOLD: usize = 20;
 
@@ -113,6 +113,7 @@ fn shown(config: &AppConfig, install: &Install, inputs: InstallInputs) -> wire::
         // Nobody gets a sensitive value back, under whichever name.
         values: redacted.clone(),
         redacted_values: redacted,
+        workflow_id: String::new(),
     }
 }
 
@@ -159,6 +160,10 @@ async fn update(
     let version = before.as_ref().map_or(0, |b| b.version) + 1;
     let mut values = before.map(|b| b.values).unwrap_or_default();
     check(&config, &request.value.inputs, false)?;
+    let deploys = !request.value.no_deploy;
+    let changed =
+        request.value.inputs.iter().filter(|(name, value)| values.get(*name).map_or("", String::as_str) != *value);
+    let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
     values.extend(request.value.inputs);
     values.retain(|_, value| !value.is_empty());
     let now = state.conductor.now();
@@ -171,7 +176,15 @@ async fn update(
         created_at: now,
     };
     state.store().put_inputs(&at.org, inputs.clone()).await?;
-    Ok(Json(shown(&config, &install, inputs)))
+    let mut shown = shown(&config, &install, inputs);
+    // What was never deployed needs no update.
+    let (version, _) = state.store().install_parts(&at.org, &install.id, None).await?;
+    if deploys && version > 0 && !changed.is_empty() {
+        let new = conductor::NewWorkflow::new(engine::WorkflowKind::InputUpdate { inputs: changed });
+        let id = state.conductor.start_workflow(&install, new, &at.owner.account.id, None).await?;
+        shown.workflow_id = id.to_string();
+    }
+    Ok(Json(shown))
 }
 
 #[derive(Debug, Deserialize)]

@@ -5,7 +5,7 @@ use api::control::{Archive, CreateActionRun, CreateInstall, Install, Job};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
-use conductor::{NewAction, random_u128};
+use conductor::{NewAction, NewWorkflow, random_u128};
 use http::StatusCode;
 use model::runner::RunnerKind;
 use model::{Digest, InstallId, RunnerId, constants, spec};
@@ -36,7 +36,7 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(uploads)
 }
 
-async fn wire(state: &AppState, install: store::Install) -> ApiResult<Install> {
+pub(super) async fn wire(state: &AppState, install: store::Install) -> ApiResult<Install> {
     let runner = state.store().runner(&install.org_id, install.runner_id.as_str()).await?;
     let cloud = |key: &str| install.cloud.get(key).cloned();
     Ok(Install {
@@ -127,6 +127,8 @@ async fn create(
         platform: platform.into(),
         cloud,
         runner_id: runner.id.clone(),
+        config_id: None,
+        settings: json!({}),
         created_by: at.owner.account.id.clone(),
         created_at: now,
         updated_at: now,
@@ -135,6 +137,12 @@ async fn create(
     let idem = request.idempotency(&at.owner.account.id);
     let created = state.store().create_install(install, runner, inputs, idem).await?;
     let install = state.store().install(&at.org, &created.id).await?;
+    // A rehearsal needs nobody to apply a stack: it begins at once.
+    let org = state.store().org(&at.org).await?;
+    if org.sandbox_mode && !created.replayed && state.store().active_config(&at.org, &app.id).await?.is_some() {
+        let new = NewWorkflow::new(engine::WorkflowKind::Provision);
+        state.conductor.start_workflow(&install, new, &at.owner.account.id, None).await?;
+    }
     Ok((StatusCode::CREATED, Json(wire(&state, install).await?)))
 }
 

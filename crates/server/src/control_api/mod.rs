@@ -15,6 +15,7 @@ mod logs;
 mod orgs;
 mod runners;
 mod tokens;
+mod workflows;
 
 use axum::Router;
 use utoipa::OpenApi;
@@ -46,6 +47,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(action_workflows::routes(limits))
         .merge(inputs::routes())
         .merge(installs::routes(limits))
+        .merge(workflows::routes())
         .merge(jobs::routes())
         .merge(runners::routes())
         .merge(logs::routes())

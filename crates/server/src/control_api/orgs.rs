@@ -72,6 +72,7 @@ async fn create(
         id,
         name: request.value.name.clone(),
         sandbox_mode: request.value.use_sandbox_mode,
+        simulation: serde_json::json!({}),
         build_runner_id: runner.id.clone(),
         created_by: owner.account.id.clone(),
         created_at: now,

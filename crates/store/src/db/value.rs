@@ -170,6 +170,8 @@ id_values!(
     SectionId,
     ActionRunId,
     BuildId,
+    WorkflowId,
+    StepId,
     VariableId,
     InputsId,
     InstallId,

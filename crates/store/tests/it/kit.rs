@@ -173,6 +173,7 @@ impl World {
             created_by: self.account.to_string(),
             run: None,
             build: None,
+            step_id: None,
             now,
         }
     }
@@ -316,6 +317,7 @@ pub(crate) fn org_named(account: &AccountId, name: &str, now: Timestamp) -> (Org
         id: id.clone(),
         name: name.into(),
         sandbox_mode: false,
+        simulation: serde_json::json!({}),
         build_runner_id: runner.clone(),
         created_by: account.clone(),
         created_at: now,
@@ -374,6 +376,8 @@ pub(crate) fn install_named(
         name: name.into(),
         platform: "local".into(),
         cloud: serde_json::json!({}),
+        config_id: None,
+        settings: serde_json::json!({}),
         runner_id: runner.clone(),
         created_by: account.clone(),
         created_at: now,

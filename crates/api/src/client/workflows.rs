@@ -1,0 +1,86 @@
+//! Workflows and their steps.
+
+use serde_json::Value;
+
+use super::{Client, Result, segment};
+use crate::control::{
+    CreateStepApprovalResponse, CreateWorkflow, Install, InstallState, InstallStateVersion, StepApprovalResponse,
+    StepRetried, UpdateInstall, UpdateWorkflow, Workflow, WorkflowStarted, WorkflowStep,
+};
+
+fn step_path(workflow: &str, step: &str) -> String {
+    format!("/v1/workflows/{}/steps/{}", segment(workflow), segment(step))
+}
+
+impl Client {
+    pub async fn start_workflow(&self, install: &str, body: &CreateWorkflow) -> Result<WorkflowStarted> {
+        self.json(self.post(format!("/v1/installs/{}/workflows", segment(install)), body)?).await
+    }
+
+    /// Newest first: of an install, or of all.
+    pub async fn workflows(&self, install: Option<&str>, limit: usize) -> Result<Vec<Workflow>> {
+        let path = match install {
+            Some(install) => format!("/v1/installs/{}/workflows", segment(install)),
+            None => "/v1/workflows".to_owned(),
+        };
+        self.pages(self.get(path), limit).await
+    }
+
+    /// A workflow with its steps.
+    pub async fn workflow(&self, id: &str) -> Result<Workflow> {
+        self.json(self.get(format!("/v1/workflows/{}", segment(id)))).await
+    }
+
+    pub async fn approve_all(&self, id: &str) -> Result<Workflow> {
+        let body = UpdateWorkflow { approval_option: "approve-all".into() };
+        self.json(self.patch(format!("/v1/workflows/{}", segment(id)), &body)?).await
+    }
+
+    pub async fn cancel_workflow(&self, id: &str) -> Result<Value> {
+        self.json(self.post_empty(format!("/v1/workflows/{}/cancel", segment(id)))?).await
+    }
+
+    /// A step, wherever it belongs.
+    pub async fn step(&self, id: &str) -> Result<WorkflowStep> {
+        self.json(self.get(format!("/v1/workflow-steps/{}", segment(id)))).await
+    }
+
+    /// What a plan would change.
+    pub async fn step_plan(&self, workflow: &str, step: &str, approval: &str) -> Result<Value> {
+        let path = format!("{}/approvals/{}/contents", step_path(workflow, step), segment(approval));
+        self.json(self.get(path)).await
+    }
+
+    pub async fn answer_step(
+        &self,
+        workflow: &str,
+        step: &str,
+        approval: &str,
+        body: &CreateStepApprovalResponse,
+    ) -> Result<StepApprovalResponse> {
+        let path = format!("{}/approvals/{}/response", step_path(workflow, step), segment(approval));
+        self.json(self.post(path, body)?).await
+    }
+
+    pub async fn retry_step(&self, workflow: &str, step: &str) -> Result<StepRetried> {
+        self.json(self.post_empty(format!("{}/retry", step_path(workflow, step)))?).await
+    }
+
+    pub async fn skip_step(&self, workflow: &str, step: &str) -> Result<StepRetried> {
+        self.json(self.post_empty(format!("{}/skip", step_path(workflow, step)))?).await
+    }
+
+    pub async fn update_install(&self, install: &str, body: &UpdateInstall) -> Result<Install> {
+        self.json(self.patch(format!("/v1/installs/{}", segment(install)), body)?).await
+    }
+
+    pub async fn install_state(&self, install: &str, version: Option<u64>) -> Result<InstallState> {
+        let mut call = self.get(format!("/v1/installs/{}/state", segment(install)));
+        call.push("version", version.map(|version| version.to_string()));
+        self.json(call).await
+    }
+
+    pub async fn install_state_versions(&self, install: &str, limit: usize) -> Result<Vec<InstallStateVersion>> {
+        self.pages(self.get(format!("/v1/installs/{}/state/versions", segment(install))), limit).await
+    }
+}

@@ -1,0 +1,172 @@
+//! What is typed about workflows, their steps, and what starts them.
+
+use clap::{Args, Subcommand};
+
+use super::name;
+
+/// How a workflow is started.
+#[derive(Debug, Clone, Args)]
+pub struct Start {
+    /// Only show what would change
+    #[arg(long)]
+    pub plan_only: bool,
+    /// Approve all its plans without asking
+    #[arg(long, short = 'y')]
+    pub approve_all: bool,
+    /// Only start it; do not wait for its end
+    #[arg(long, short)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Deploy {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Only this component
+    #[arg(long, short)]
+    pub component: Option<String>,
+    /// All that depends on the component, too
+    #[arg(long, requires = "component")]
+    pub dependents: bool,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Teardown {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Only this component
+    #[arg(long, short)]
+    pub component: Option<String>,
+    /// Go on with what does not need a part that failed
+    #[arg(long)]
+    pub continue_on_error: bool,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Provision {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Reprovision {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Only the sandbox and what stands on it; no new stack
+    #[arg(long)]
+    pub sandbox: bool,
+    /// Leave the components as they are
+    #[arg(long, requires = "sandbox")]
+    pub skip_components: bool,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Rollback {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Version of the app; the one before where none is named
+    #[arg(long, value_name = "VERSION")]
+    pub to: Option<u64>,
+    /// Only this component
+    #[arg(long, short)]
+    pub component: Option<String>,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Drift {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Component to look at; the sandbox where none is named
+    #[arg(long, short)]
+    pub component: Option<String>,
+    /// Only start it; do not wait for its end
+    #[arg(long, short)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SetInstall {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Whether plans wait for a person
+    #[arg(long, value_parser = ["prompt", "approve-all"])]
+    pub approvals: Option<String>,
+    /// Switch a component on; give it several times for several
+    #[arg(long, value_name = "COMPONENT")]
+    pub enable: Vec<String>,
+    /// Switch a component off
+    #[arg(long, value_name = "COMPONENT")]
+    pub disable: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Workflows {
+    /// List workflows, newest first
+    #[command(visible_alias = "ls")]
+    List {
+        /// Only those of this install
+        #[arg(long, short, value_parser = name)]
+        install: Option<String>,
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show a workflow and its steps
+    Get { id: String },
+    /// Follow a workflow to its end; on a terminal, approve from the keyboard
+    Watch { id: String },
+    /// Cancel a workflow: nothing new begins, what runs is interrupted
+    Cancel { id: String },
+    /// Approve all plans of a workflow, those to come too
+    ApproveAll { id: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Steps {
+    /// Show what a plan would change
+    Plan { id: String },
+    /// Approve a plan
+    Approve {
+        id: String,
+        #[arg(long, default_value = "")]
+        note: String,
+    },
+    /// Deny a plan
+    Deny {
+        id: String,
+        #[arg(long, default_value = "")]
+        note: String,
+        /// Go on without what it would have changed
+        #[arg(long)]
+        skip: bool,
+        /// Without what depends on that, too
+        #[arg(long, requires = "skip")]
+        dependents: bool,
+    },
+    /// Try a step again that has failed; an apply is planned anew
+    Retry { id: String },
+    /// Go on without a step that has failed
+    Skip { id: String },
+    /// Show the log of a step
+    Logs {
+        id: String,
+        #[arg(long, short)]
+        follow: bool,
+    },
+}

@@ -1,0 +1,349 @@
+//! Workflows and their steps.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, IsTerminal as _};
+use std::time::Duration;
+
+use api::client::Client;
+use api::control::{CreateStepApprovalResponse, CreateWorkflow, PlanChanges, Workflow, WorkflowStep};
+use serde_json::{Value, json};
+
+use crate::args::{self, Start, Steps, Workflows};
+use crate::commands::{Kind, explain, logs};
+use crate::error::{CliError, Exit, Result};
+use crate::output::{Cell, Output, cell, dim, short, status, strong};
+use crate::progress::{Progress, TICK_MS};
+
+/// How often a workflow is looked at that is waited for.
+const LOOK: Duration = Duration::from_millis(200);
+/// Ended as people wanted it, not as it was meant to.
+const CANCELLED: u8 = 7;
+/// It waits for an approval, and nobody is here to give it.
+const WAITS: u8 = 8;
+
+pub(super) async fn run(client: &Client, out: &Output, command: Workflows) -> Result<u8> {
+    match command {
+        Workflows::List { install, limit } => {
+            let found = match client.workflows(install.as_deref(), limit).await {
+                Ok(found) => found,
+                Err(error) => return Err(explain(client, Kind::Install, &install.unwrap_or_default(), error).await),
+            };
+            list(out, &found)?;
+        }
+        Workflows::Get { id } => show(out, &client.workflow(&id).await?)?,
+        Workflows::Watch { id } => return watch(client, out, &id).await,
+        Workflows::Cancel { id } => {
+            client.cancel_workflow(&id).await?;
+            if !out.json {
+                out.success("it is being cancelled");
+            }
+            show(out, &client.workflow(&id).await?)?;
+        }
+        Workflows::ApproveAll { id } => show(out, &client.approve_all(&id).await?)?,
+    }
+    Ok(0)
+}
+
+pub(super) fn list(out: &Output, found: &[Workflow]) -> Result<()> {
+    let headers = ["ID", "TYPE", "INSTALL", "STATUS", "?TOOK", "?VERSION", "?CREATED"];
+    Ok(out.list(found, "no workflows yet; `ferry installs deploy NAME` starts one", &headers, |w| {
+        vec![
+            cell(&w.id),
+            strong(&w.r#type),
+            cell(&w.owner_name),
+            status(&w.status.status),
+            cell(took(w.execution_time)),
+            cell(w.config_version),
+            dim(out.time(w.created_at)),
+        ]
+    })?)
+}
+
+fn took(nanoseconds: i64) -> String {
+    if nanoseconds > 0 { short(Duration::from_nanos(nanoseconds as u64)) } else { String::new() }
+}
+
+/// `+2 ~1 -1`, or nothing.
+fn summary(changes: Option<&PlanChanges>) -> String {
+    let Some(changes) = changes else { return String::new() };
+    let parts = [
+        (changes.create, "to create"),
+        (changes.update, "to change"),
+        (changes.replace, "to replace"),
+        (changes.destroy, "to destroy"),
+        (changes.outputs, "outputs"),
+    ];
+    let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if parts.is_empty() { "no changes".into() } else { parts.join(", ") }
+}
+
+fn step_row(step: &WorkflowStep) -> Vec<Cell> {
+    let mut note = step.status.status_human_description.clone();
+    let changes = summary(step.changes.as_ref());
+    if !changes.is_empty() {
+        note = if note.is_empty() { changes } else { format!("{changes}; {note}") };
+    }
+    vec![strong(&step.name), status(&step.status.status), cell(took(step.execution_time)), dim(note), dim(&step.id)]
+}
+
+fn show(out: &Output, workflow: &Workflow) -> Result<()> {
+    if out.json {
+        return Ok(out.json(workflow)?);
+    }
+    out.pairs(vec![
+        ("workflow", strong(&workflow.r#type)),
+        ("id", cell(&workflow.id)),
+        ("install", cell(&workflow.owner_name)),
+        ("status", status(&workflow.status.status)),
+        ("why", cell(&workflow.status.status_human_description)),
+        ("app version", cell(workflow.config_version)),
+        ("approvals", cell(&workflow.approval_option)),
+        ("took", cell(took(workflow.execution_time))),
+    ])?;
+    let rows = workflow.steps.iter().filter(|step| step.execution_type != "hidden").map(step_row);
+    out.table(&["STEP", "STATUS", "?TOOK", "NOTE", "?ID"], rows.collect())?;
+    Ok(())
+}
+
+/// Starts a workflow and, unless told otherwise, follows it.
+pub(super) async fn start(client: &Client, out: &Output, install: &str, body: Value, start: &Start) -> Result<u8> {
+    let mut body = body;
+    body["plan_only"] = json!(start.plan_only);
+    body["approve_all"] = json!(start.approve_all);
+    let body: CreateWorkflow = serde_json::from_value(body).map_err(|e| CliError::failed(e.to_string()))?;
+    let started = match client.start_workflow(install, &body).await {
+        Ok(started) => started,
+        Err(error) => return Err(explain(client, Kind::Install, install, error).await),
+    };
+    if start.detach {
+        if out.json {
+            out.json(&started)?;
+        } else {
+            out.success(&format!("{} is started: {}", body.r#type.replace('_', " "), started.workflow_id));
+            out.hint(&format!("`ferry workflows watch {}` follows it", started.workflow_id));
+        }
+        return Ok(0);
+    }
+    if !out.json {
+        out.note(&format!("workflow {}", started.workflow_id));
+    }
+    watch(client, out, &started.workflow_id).await
+}
+
+/// Follows a workflow: a line for every step that moves, and the end as the exit code.
+pub(super) async fn watch(client: &Client, out: &Output, id: &str) -> Result<u8> {
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut progress = Progress::new(out);
+    let keyboard = std::io::stdin().is_terminal() && out.stderr_terminal && !out.json;
+    loop {
+        let workflow = client.workflow(id).await?;
+        for step in workflow.steps.iter().filter(|step| step.execution_type != "hidden") {
+            let now = &step.status.status;
+            if now == "pending" || now == "not-attempted" || told.get(&step.id) == Some(now) {
+                continue;
+            }
+            told.insert(step.id.clone(), now.clone());
+            progress.clear();
+            if out.json {
+                out.json_line(step)?;
+            } else {
+                line(out, step)?;
+            }
+        }
+        let state = workflow.status.status.as_str();
+        if workflow.finished && state != "in-progress" {
+            progress.clear();
+            return end(out, &workflow);
+        }
+        if let Some(step) = workflow.steps.iter().find(|step| step.status.status == "approval-awaiting") {
+            if keyboard {
+                progress.clear();
+                ask(client, out, &workflow, step).await?;
+                continue;
+            }
+            if state == "approval-awaiting" && !out.json {
+                progress.clear();
+                out.hint(&format!(
+                    "`ferry steps plan {0}` shows the plan, `ferry steps approve {0}` lets it pass",
+                    step.id
+                ));
+            }
+            if state == "approval-awaiting" {
+                return Ok(WAITS);
+            }
+        }
+        let open = workflow.steps.iter().filter(|step| step.status.status == "in-progress");
+        let names: Vec<String> = open
+            .map(|step| match step.status.status_human_description.as_str() {
+                "" => step.name.clone(),
+                why => format!("{} ({why})", step.name),
+            })
+            .collect();
+        if out.stderr_terminal && !names.is_empty() {
+            progress.set(&names.join(", "));
+        }
+        let ticks = LOOK.as_millis() as u64 / TICK_MS;
+        for _ in 0..ticks.max(1) {
+            tokio::time::sleep(Duration::from_millis(TICK_MS)).await;
+            progress.tick();
+        }
+    }
+}
+
+fn line(out: &Output, step: &WorkflowStep) -> Result<()> {
+    let note =
+        [summary(step.changes.as_ref()), step.status.status_human_description.clone(), took(step.execution_time)];
+    let note: Vec<&str> = note.iter().map(String::as_str).filter(|note| !note.is_empty()).collect();
+    let note = if note.is_empty() { String::new() } else { format!("  ({})", note.join("; ")) };
+    Ok(out.line(format!("{:<18} {}{note}", step.status.status, step.name))?)
+}
+
+fn end(out: &Output, workflow: &Workflow) -> Result<u8> {
+    let (kind, why) = (&workflow.r#type.replace('_', " "), &workflow.status.status_human_description);
+    if out.json {
+        out.json_line(workflow)?;
+    }
+    match workflow.status.status.as_str() {
+        "success" => {
+            if !out.json {
+                out.success(&format!(
+                    "{kind} of `{}` is done in {}",
+                    workflow.owner_name,
+                    took(workflow.execution_time)
+                ));
+            }
+            Ok(0)
+        }
+        "cancelled" => {
+            if !out.json {
+                out.warn(&format!("{kind} of `{}` was cancelled", workflow.owner_name));
+            }
+            Ok(CANCELLED)
+        }
+        _ => {
+            if !out.json {
+                out.failure(&format!("{kind} of `{}` failed: {why}", workflow.owner_name));
+                let failed = workflow.steps.iter().find(|step| step.retryable);
+                if let Some(step) = failed {
+                    out.hint(&format!(
+                        "`ferry steps retry {0}` tries again, `ferry steps skip {0}` goes on without",
+                        step.id
+                    ));
+                }
+            }
+            Ok(Exit::Failed.code())
+        }
+    }
+}
+
+/// Asks a person on the terminal what shall become of a plan.
+async fn ask(client: &Client, out: &Output, workflow: &Workflow, step: &WorkflowStep) -> Result<()> {
+    plan(client, out, step).await?;
+    out.stderr_bytes(b"approve? [y]es, yes to [a]ll, [n]o, [s]kip, [r]e-plan, [q]uit: ");
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut text = String::new();
+        std::io::stdin().lock().read_line(&mut text).map(|_| text)
+    });
+    let answer = answer.await.map_err(|e| CliError::failed(e.to_string()))??;
+    let response = match answer.trim() {
+        "y" | "yes" => "approve",
+        "n" | "no" => "deny",
+        "s" | "skip" => "deny-skip-current",
+        "r" => "retry",
+        "a" | "all" => {
+            client.approve_all(&workflow.id).await?;
+            return Ok(());
+        }
+        "q" | "" => return Err(CliError::new(Exit::Failed, "left; the workflow still waits for an approval")),
+        other => {
+            out.warn(&format!("`{other}` is not an answer"));
+            return Ok(());
+        }
+    };
+    // It may have been answered meanwhile; then the next look tells.
+    match respond(client, step, response, "").await {
+        Err(error) if error.exit == Exit::Conflict => out.warn(&error.message),
+        other => other?,
+    }
+    Ok(())
+}
+
+async fn respond(client: &Client, step: &WorkflowStep, response: &str, note: &str) -> Result<()> {
+    let approval = step
+        .approval
+        .as_ref()
+        .ok_or_else(|| CliError::new(Exit::Conflict, format!("step `{}` has no plan to answer to", step.name)))?;
+    let body = CreateStepApprovalResponse { response_type: response.into(), note: note.into() };
+    client.answer_step(&step.workflow_id, &step.id, &approval.id, &body).await?;
+    Ok(())
+}
+
+async fn plan(client: &Client, out: &Output, step: &WorkflowStep) -> Result<()> {
+    let approval = step
+        .approval
+        .as_ref()
+        .ok_or_else(|| CliError::new(Exit::NotFound, format!("step `{}` has no plan", step.name)))?;
+    let contents = client.step_plan(&step.workflow_id, &step.id, &approval.id).await?;
+    if out.json {
+        return Ok(out.json(&contents)?);
+    }
+    out.heading(&format!("{}: {}", step.name, summary(step.changes.as_ref())))?;
+    for resource in contents["resources"].as_array().into_iter().flatten() {
+        let sign = match resource["action"].as_str() {
+            Some("create") => '+',
+            Some("destroy") => '-',
+            _ => '~',
+        };
+        let action = resource["action"].as_str().unwrap_or_default();
+        out.change(sign, &format!("{} ({action})", resource["address"].as_str().unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn steps(client: &Client, out: &Output, command: Steps) -> Result<u8> {
+    let (id, response, note) = match command {
+        Steps::Plan { id } => {
+            plan(client, out, &client.step(&id).await?).await?;
+            return Ok(0);
+        }
+        Steps::Approve { id, note } => (id, "approve", note),
+        Steps::Deny { id, note, skip, dependents } => {
+            let response = match (skip, dependents) {
+                (false, _) => "deny",
+                (true, false) => "deny-skip-current",
+                (true, true) => "deny-skip-current-and-dependents",
+            };
+            (id, response, note)
+        }
+        Steps::Retry { id } => {
+            let step = client.step(&id).await?;
+            client.retry_step(&step.workflow_id, &id).await?;
+            return done(client, out, &step, "is tried again").await;
+        }
+        Steps::Skip { id } => {
+            let step = client.step(&id).await?;
+            client.skip_step(&step.workflow_id, &id).await?;
+            return done(client, out, &step, "is skipped").await;
+        }
+        Steps::Logs { id, follow } => {
+            let step = client.step(&id).await?;
+            let job = step.runner_job_id.parse().map_err(|_| {
+                CliError::new(Exit::NotFound, format!("step `{}` has no job, so there is no log", step.name))
+            })?;
+            return logs::run(client, out, args::Logs { id: job, follow, pipe: None, raw: false }).await;
+        }
+    };
+    let step = client.step(&id).await?;
+    respond(client, &step, response, &note).await?;
+    let word = if response == "approve" { "is approved" } else { "is denied" };
+    done(client, out, &step, word).await
+}
+
+async fn done(client: &Client, out: &Output, step: &WorkflowStep, word: &str) -> Result<u8> {
+    if out.json {
+        out.json(&client.step(&step.id).await?)?;
+    } else {
+        out.success(&format!("`{}` {word}", step.name));
+    }
+    Ok(0)
+}

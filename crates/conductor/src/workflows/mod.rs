@@ -1,0 +1,416 @@
+//! Performs workflows: reads one, lets the engine decide, writes the next state if nobody else has, and only then does what was
+//! decided. Whatever dies in between, the next look finds it where it was.
+
+mod scene;
+mod simulate;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use engine::{
+    Context, Effect, Ended, Event, Held, Lock, OnError, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
+};
+use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::{Idempotency, Install, Result, StepRow, StoreError, WorkflowChange, WorkflowRow, topic};
+use tokio_util::sync::CancellationToken;
+
+use crate::Conductor;
+use crate::reconcile::go_on;
+use scene::{Known, Scene};
+
+/// Steps of one workflow that may be in progress at once.
+const PARALLEL: usize = 16;
+/// How long a plan waits for an answer.
+const ANSWER_S: i64 = 30 * 86_400;
+/// Who took a workflow and died leaves it to others after this.
+const CLAIM_S: i64 = 10;
+/// What waits for something outside is looked at this often, though it is woken too.
+const WAIT_S: i64 = 5;
+const BATCH: u64 = 64;
+/// How often a write that met another one is tried anew.
+const TRIES: usize = 50;
+/// Workflows that are kept in memory.
+const CACHED: usize = 256;
+
+/// What a workflow keeps beside its steps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Body {
+    pub request: Request,
+    pub on_error: OnError,
+    pub approve_all: bool,
+    #[serde(default)]
+    pub cancelled_by: Option<String>,
+    pub config_id: ConfigId,
+    pub config_version: u64,
+    /// Environment that was given for the run of an action.
+    #[serde(default)]
+    pub run_env: std::collections::BTreeMap<String, String>,
+}
+
+/// A workflow to be started.
+#[derive(Debug, Clone)]
+pub struct NewWorkflow {
+    pub request: Request,
+    pub on_error: OnError,
+    pub approve_all: bool,
+    /// A version of the app other than the one that the install is at.
+    pub config_id: Option<ConfigId>,
+    pub run_env: std::collections::BTreeMap<String, String>,
+}
+
+impl NewWorkflow {
+    pub fn new(kind: engine::WorkflowKind) -> Self {
+        let request = Request { kind, plan_only: false };
+        Self { request, on_error: OnError::Abort, approve_all: false, config_id: None, run_env: Default::default() }
+    }
+}
+
+/// A workflow as it was read.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub row: WorkflowRow,
+    pub body: Body,
+    pub workflow: Arc<Workflow>,
+}
+
+/// Workflows by id, each with the version of its row.
+#[derive(Default)]
+pub(crate) struct Cache(Mutex<HashMap<WorkflowId, (i64, Arc<Workflow>)>>);
+
+impl Cache {
+    fn get(&self, id: &WorkflowId, version: i64) -> Option<Arc<Workflow>> {
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.get(id).filter(|(known, _)| *known == version).map(|(_, workflow)| Arc::clone(workflow))
+    }
+
+    fn put(&self, version: i64, workflow: Arc<Workflow>) {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if workflow.status().is_over() {
+            cached.remove(&workflow.id);
+        } else {
+            if cached.len() >= CACHED {
+                cached.clear();
+            }
+            cached.insert(workflow.id.clone(), (version, workflow));
+        }
+    }
+}
+
+fn corrupt(_: impl std::fmt::Display) -> StoreError {
+    StoreError::Conflict("the workflow can't be read: it was written by another version".into())
+}
+
+fn step_row(step: &Step) -> Result<StepRow> {
+    let held = step.status == StepStatus::InProgress && !step.look_only;
+    let locks = if held { step.lock() } else { None };
+    Ok(StepRow {
+        id: step.id.clone(),
+        slot: step.slot,
+        attempt: step.attempt,
+        name: step.name.clone(),
+        status: step.status.as_str().to_owned(),
+        locks: locks.map(|lock| serde_json::to_string(&lock)).transpose().map_err(corrupt)?,
+        body: serde_json::to_value(step).map_err(corrupt)?,
+    })
+}
+
+impl Conductor {
+    fn step_ids(&self, now: Timestamp) -> impl FnMut() -> StepId + Send + '_ {
+        move || StepId::new(now, self.random_u128())
+    }
+
+    /// The config that an install is at: its own, or the newest of its app.
+    pub async fn config_of(&self, install: &Install) -> Result<store::Config> {
+        match &install.config_id {
+            Some(id) => self.store.config(&install.org_id, &install.app_id, id).await,
+            None => {
+                let active = self.store.active_config(&install.org_id, &install.app_id).await?;
+                active.ok_or_else(|| StoreError::Conflict("the app has no config yet: sync it first".into()))
+            }
+        }
+    }
+
+    /// Plans a workflow and writes it; it begins at once.
+    pub async fn start_workflow(
+        &self,
+        install: &Install,
+        new: NewWorkflow,
+        actor: &AccountId,
+        idem: Option<Idempotency>,
+    ) -> Result<WorkflowId> {
+        let now = self.now();
+        let config = match &new.config_id {
+            Some(id) => self.store.config(&install.org_id, &install.app_id, id).await?,
+            None => self.config_of(install).await?,
+        };
+        let document = self.document(&install.org_id, &install.app_id, &config.id).await?;
+        let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
+        let deployed: BTreeSet<String> = parts
+            .iter()
+            .filter(|(_, value)| value["status"] == "active")
+            .filter_map(|(part, _)| part.strip_prefix("components/").map(str::to_owned))
+            .collect();
+        let disabled = disabled(install, &document.config);
+        let at = Situation { config: &document.config, disabled: &disabled, deployed: &deployed, now };
+        let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
+        let steps = steps.map_err(|error| StoreError::Conflict(error.to_string()))?;
+        let body = Body {
+            request: new.request,
+            on_error: new.on_error,
+            approve_all: new.approve_all,
+            cancelled_by: None,
+            config_id: config.id,
+            config_version: config.version.unwrap_or_default(),
+            run_env: new.run_env,
+        };
+        let row = WorkflowRow {
+            id: WorkflowId::new(now, self.random_u128()),
+            org_id: install.org_id.clone(),
+            install_id: install.id.clone(),
+            kind: body.request.kind.name().to_owned(),
+            status: WorkflowStatus::Pending.as_str().to_owned(),
+            body: serde_json::to_value(&body).map_err(corrupt)?,
+            created_by: actor.clone(),
+            created_at: now,
+            updated_at: now,
+            started_at: None,
+            finished_at: None,
+            version: 1,
+            dirty: 0,
+        };
+        let steps = steps.iter().map(step_row).collect::<Result<Vec<_>>>()?;
+        let created = self.store.create_workflow(row, steps, idem).await?;
+        WorkflowId::parse(&created.id).map_err(corrupt)
+    }
+
+    pub async fn workflow(&self, org: &OrgId, id: &WorkflowId) -> Result<Loaded> {
+        let row = self.store.workflow(org, id).await?;
+        if let Some(workflow) = self.workflows.get(id, row.version) {
+            let body = serde_json::from_value(row.body.clone()).map_err(corrupt)?;
+            return Ok(Loaded { row, body, workflow });
+        }
+        let (row, steps) = self.store.workflow_with_steps(org, id).await?;
+        let body: Body = serde_json::from_value(row.body.clone()).map_err(corrupt)?;
+        let steps = steps.into_iter().map(|step| serde_json::from_value(step.body).map_err(corrupt));
+        let workflow = Arc::new(Workflow {
+            id: row.id.clone(),
+            request: body.request.clone(),
+            on_error: body.on_error,
+            approve_all: body.approve_all,
+            cancelled_by: body.cancelled_by.clone(),
+            steps: steps.collect::<Result<_>>()?,
+        });
+        self.workflows.put(row.version, Arc::clone(&workflow));
+        Ok(Loaded { row, body, workflow })
+    }
+
+    /// Tells a workflow what a person wants; what is refused changes nothing.
+    pub async fn tell_workflow(&self, org: &OrgId, id: &WorkflowId, event: Event, actor: &str) -> Result<Loaded> {
+        self.drive(org, id, event, actor).await
+    }
+
+    /// Lets the engine decide, again and again until nothing more is known, and writes what came out in one transaction.
+    async fn drive(&self, org: &OrgId, id: &WorkflowId, event: Event, actor: &str) -> Result<Loaded> {
+        let mut events = vec![event];
+        for _ in 0..TRIES {
+            let loaded = self.workflow(org, id).await?;
+            let install = self.store.install(org, loaded.row.install_id.as_str()).await?;
+            let mut scene = Scene::new(self, install, &loaded).await?;
+            let now = self.now();
+            let (moves, held) = self.held(&loaded).await?;
+            let approve_all = scene.install.settings["approval_option"] == "approve-all";
+            let cx = Context { now, held: &held, limit: PARALLEL, answer_s: ANSWER_S, approve_all };
+            let mut workflow = (*loaded.workflow).clone();
+            let mut effects = Vec::new();
+            for event in &events {
+                let decided = workflow.advance(event.clone(), &cx, &mut self.step_ids(now));
+                effects.extend(decided.map_err(|refused| StoreError::Conflict(refused.to_string()))?);
+            }
+            let mut seen = BTreeSet::new();
+            while let Some(at) =
+                workflow.steps.iter().position(|s| s.status == StepStatus::InProgress && !seen.contains(&s.id))
+            {
+                let step = workflow.steps[at].clone();
+                seen.insert(step.id.clone());
+                match scene.known(&workflow, &step, now).await? {
+                    Known::Nothing => {}
+                    Known::Reason(reason) => workflow.steps[at].reason = reason,
+                    Known::Ended(ended) => {
+                        let event = Event::Ended { step: step.id, ended };
+                        let decided = workflow.advance(event, &cx, &mut self.step_ids(now));
+                        effects.extend(decided.map_err(|refused| StoreError::Conflict(refused.to_string()))?);
+                    }
+                }
+            }
+            let due_at = scene.due(workflow.due(&cx), &workflow);
+            let change = change(&loaded, &workflow, scene.outbox(), due_at, moves, actor, now)?;
+            let row = WorkflowRow { version: loaded.row.version + 1, ..change.row.clone() };
+            match self.store.change_workflow(change).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => return Err(error),
+            }
+            let workflow = Arc::new(workflow);
+            self.workflows.put(row.version, Arc::clone(&workflow));
+            events = self.perform(&scene, &workflow, effects, actor).await?;
+            if events.is_empty() {
+                let body = serde_json::from_value(row.body.clone()).map_err(corrupt)?;
+                return Ok(Loaded { row, body, workflow });
+            }
+        }
+        Err(StoreError::Conflict("the workflow is busy: too many changed it at the same time; try again".into()))
+    }
+
+    async fn held(&self, loaded: &Loaded) -> Result<(i64, Vec<Held>)> {
+        let (moves, held) = self.store.held_locks(&loaded.row.install_id, &loaded.row.id).await?;
+        let held = held.into_iter().filter_map(|held| {
+            let lock: Lock = serde_json::from_str(&held.lock).ok()?;
+            Some(Held { lock, by: format!("{} of {} {}", held.step, held.kind, held.workflow_id) })
+        });
+        Ok((moves, held.collect()))
+    }
+
+    /// Does what was decided. What could not be begun has ended.
+    async fn perform(
+        &self,
+        scene: &Scene<'_>,
+        workflow: &Workflow,
+        effects: Vec<Effect>,
+        actor: &str,
+    ) -> Result<Vec<Event>> {
+        let mut events = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Start(id) => {
+                    let step =
+                        workflow.steps.iter().find(|step| step.id == id && step.status == StepStatus::InProgress);
+                    let Some(step) = step.filter(|_| !scene.simulated) else { continue };
+                    if let Some(ended) = scene.start(step).await? {
+                        events.push(Event::Ended { step: id, ended });
+                    }
+                }
+                Effect::Interrupt(id) => {
+                    if let Some(job) = self.store.job_of_step(&scene.install.org_id, &id).await? {
+                        go_on("interrupt", self.store.cancel(&scene.install.org_id, &job.id, actor, self.now()).await);
+                    } else {
+                        events.push(Event::Ended {
+                            step: id,
+                            ended: Ended::Cancelled("cancelled before it started".into()),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    /// Advances every workflow that is due.
+    pub async fn reconcile_workflows(&self) -> Result<()> {
+        loop {
+            let now = self.now();
+            let due = self.store.due_workflows(now, now.plus_s(CLAIM_S), BATCH).await?;
+            let full = due.len() as u64 == BATCH;
+            let looks = due.iter().map(|(org, id)| async move {
+                go_on("workflow", self.drive(org, id, Event::Look, "ferry").await);
+            });
+            futures::future::join_all(looks).await;
+            if !full {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Advances workflows until told to stop: when woken, and every `period` too.
+    pub(crate) async fn run_workflows(&self, period: Duration, stop: &CancellationToken) {
+        let subscription = self.store.notifier().subscribe(topic::workflows());
+        loop {
+            let woken = subscription.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if let Err(error) = self.reconcile_workflows().await {
+                tracing::warn!(reconciler = "workflows", %error, "will look again");
+            }
+            let due = self.store.next_due().await.ok().flatten();
+            let pause = due.map_or(period, |due| due.since(self.now()).clamp(Duration::from_millis(1), period));
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = woken => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+}
+
+/// What has changed, as the store writes it.
+fn change(
+    loaded: &Loaded,
+    workflow: &Workflow,
+    outbox: scene::Outbox,
+    due_at: Option<Timestamp>,
+    moves: i64,
+    actor: &str,
+    now: Timestamp,
+) -> Result<WorkflowChange> {
+    let before = &loaded.workflow;
+    let (mut steps, mut events, mut took, mut freed) = (Vec::new(), Vec::new(), false, false);
+    for (at, step) in workflow.steps.iter().enumerate() {
+        let old = before.steps.get(at);
+        if old == Some(step) {
+            continue;
+        }
+        let row = step_row(step)?;
+        let held =
+            old.is_some_and(|old| old.status == StepStatus::InProgress && !old.look_only && old.lock().is_some());
+        took |= row.locks.is_some() && !held;
+        freed |= held && row.locks.is_none();
+        if old.is_none_or(|old| old.status != step.status) {
+            let from = old.map(|old| old.status.as_str());
+            events.push((
+                "workflow.step",
+                json!({ "step_id": step.id, "name": step.name, "from": from, "to": step.status.as_str(), "reason": step.reason, "install_id": loaded.row.install_id }),
+            ));
+        }
+        steps.push(row);
+    }
+    let status = workflow.status();
+    if status.as_str() != loaded.row.status {
+        let data = json!({ "from": loaded.row.status, "to": status.as_str(), "type": loaded.row.kind, "install_id": loaded.row.install_id });
+        events.push(("workflow.status", data));
+    }
+    let body =
+        Body { approve_all: workflow.approve_all, cancelled_by: workflow.cancelled_by.clone(), ..loaded.body.clone() };
+    let begun = workflow.steps.iter().any(|step| step.status != StepStatus::Pending);
+    let row = WorkflowRow {
+        status: status.as_str().to_owned(),
+        body: serde_json::to_value(&body).map_err(corrupt)?,
+        updated_at: now,
+        started_at: loaded.row.started_at.or(begun.then_some(now)),
+        finished_at: if status.is_over() { loaded.row.finished_at.or(Some(now)) } else { None },
+        ..loaded.row.clone()
+    };
+    Ok(WorkflowChange {
+        row,
+        steps,
+        displays: outbox.displays,
+        parts: outbox.parts.into_iter().collect(),
+        due_at,
+        moves: took.then_some(moves),
+        freed,
+        events,
+        actor: actor.to_owned(),
+        now,
+    })
+}
+
+/// Components that an install leaves out.
+pub fn disabled(install: &Install, config: &config::AppConfig) -> BTreeSet<String> {
+    let toggles = &install.settings["components"];
+    let off = config.components.iter().filter(|component| {
+        let common = &component.common;
+        common.toggleable && !toggles[common.name.as_str()].as_bool().unwrap_or(common.default_enabled)
+    });
+    off.map(|component| component.common.name.clone()).collect()
+}

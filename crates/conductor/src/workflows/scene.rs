@@ -1,0 +1,335 @@
+//! What is known outside of a workflow: whether a runner is there, how jobs ended, what a plan was made of.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::{ComponentOp, Ended, Plan, Step, StepStatus, Work, Workflow};
+use model::waiting::Presence;
+use model::{Digest, JobState, StepId, Timestamp};
+use serde_json::{Value, json};
+use store::{EntityKind, Install, Result, Runner, StoreError};
+
+use super::simulate::Simulation;
+use super::{CLAIM_S, Loaded, WAIT_S};
+use crate::app::effective_inputs;
+use crate::submit::SyncedAction;
+use crate::{Conductor, Document};
+
+pub(super) enum Known {
+    Nothing,
+    /// It goes on, and this is what people should know.
+    Reason(String),
+    Ended(Ended),
+}
+
+/// What is written together with the next state.
+#[derive(Default)]
+pub(super) struct Outbox {
+    pub(super) parts: BTreeMap<String, Option<Value>>,
+    pub(super) displays: Vec<(StepId, Value)>,
+}
+
+pub(super) struct Scene<'a> {
+    conductor: &'a Conductor,
+    pub(super) install: Install,
+    pub(super) simulated: bool,
+    simulation: Simulation,
+    loaded: &'a Loaded,
+    runner: Option<Runner>,
+    document: Option<Arc<Document>>,
+    inputs: Option<BTreeMap<String, String>>,
+    /// Steps in progress whose job is not there yet.
+    jobless: bool,
+    outbox: Outbox,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) async fn new(conductor: &'a Conductor, install: Install, loaded: &'a Loaded) -> Result<Self> {
+        let org = conductor.store.org(&install.org_id).await?;
+        Ok(Self {
+            conductor,
+            install,
+            simulated: org.sandbox_mode,
+            simulation: Simulation::of(&org.simulation),
+            loaded,
+            runner: None,
+            document: None,
+            inputs: None,
+            jobless: false,
+            outbox: Outbox::default(),
+        })
+    }
+
+    pub(super) fn outbox(self: &mut Scene<'a>) -> Outbox {
+        std::mem::take(&mut self.outbox)
+    }
+
+    async fn runner(&mut self) -> Result<&Runner> {
+        if self.runner.is_none() {
+            let id = self.install.runner_id.as_str();
+            self.runner = Some(self.conductor.store.runner(&self.install.org_id, id).await?);
+        }
+        self.runner.as_ref().ok_or(StoreError::NotFound("runner"))
+    }
+
+    async fn document(&mut self) -> Result<Arc<Document>> {
+        if let Some(document) = &self.document {
+            return Ok(Arc::clone(document));
+        }
+        let (org, app) = (&self.install.org_id, &self.install.app_id);
+        let document = self.conductor.document(org, app, &self.loaded.body.config_id).await?;
+        self.document = Some(Arc::clone(&document));
+        Ok(document)
+    }
+
+    /// A part of the install's state, as it will be after this change.
+    async fn part(&self, part: &str) -> Result<Value> {
+        if let Some(changed) = self.outbox.parts.get(part) {
+            return Ok(changed.clone().unwrap_or_default());
+        }
+        let found = self.conductor.store.install_part(&self.install.org_id, &self.install.id, part).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// What is known about a step that is in progress.
+    pub(super) async fn known(&mut self, workflow: &Workflow, step: &Step, now: Timestamp) -> Result<Known> {
+        match step.work {
+            Work::GenerateStack => return Ok(Known::Ended(Ended::Success)),
+            Work::AwaitStack => {
+                let joined = self.simulated || self.runner().await?.generation > 0;
+                let reason = "waits until the stack is applied and the runner has joined";
+                return Ok(if joined { Known::Ended(Ended::Success) } else { Known::Reason(reason.into()) });
+            }
+            Work::AwaitRunner => {
+                let conductor = self.conductor;
+                let online = self.simulated || matches!(conductor.presence(self.runner().await?), Presence::Online);
+                let reason = "waits for the runner: it is not connected";
+                return Ok(if online { Known::Ended(Ended::Success) } else { Known::Reason(reason.into()) });
+            }
+            _ => {}
+        }
+        // An apply is for the plan that was approved: what that was made of must be the same still.
+        let fresh = step.started_at == Some(now);
+        if step.work.is_apply() && fresh {
+            let plan = plan_of(workflow, step);
+            let (basis, _) = self.basis(step).await?;
+            if plan.is_none_or(|plan| plan.basis != basis) {
+                let reason = "what the plan was made of has changed".to_owned();
+                return Ok(Known::Ended(Ended::Stale(reason)));
+            }
+        }
+        if self.simulated {
+            return self.simulate(workflow, step, now).await;
+        }
+        match &step.work {
+            Work::Action { .. } => self.job(step).await,
+            Work::SyncSecrets if self.document().await?.config.secrets.is_empty() => Ok(Known::Ended(Ended::Success)),
+            Work::SyncSecrets => Ok(unsupported("syncing secrets")),
+            Work::Script { .. } => Ok(unsupported("a script of a runbook")),
+            Work::SandboxPlan { .. } | Work::SandboxApply { .. } => Ok(unsupported("a sandbox")),
+            _ => {
+                let name = step.work.component().unwrap_or_default();
+                let document = self.document().await?;
+                let kind = document.config.components.iter().find(|component| component.common.name == name);
+                Ok(unsupported(&format!("deploying a {}", kind.map_or("component", |c| c.kind.name()))))
+            }
+        }
+    }
+
+    async fn job(&mut self, step: &Step) -> Result<Known> {
+        let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
+            self.jobless = true;
+            return Ok(Known::Nothing);
+        };
+        Ok(match job.state {
+            JobState::Finished => Known::Ended(Ended::Success),
+            JobState::Failed | JobState::TimedOut | JobState::NotAttempted => {
+                let reason = if job.reason.is_empty() { job.state.to_string() } else { job.reason };
+                Known::Ended(Ended::Failed(reason))
+            }
+            JobState::Cancelled => Known::Ended(Ended::Cancelled(job.reason)),
+            JobState::Unknown => Known::Reason(format!(
+                "nobody can say how job {} ended; look, then say it with `ferry jobs settle {}`",
+                job.id, job.id
+            )),
+            JobState::Queued | JobState::Claimed | JobState::Running => Known::Reason(String::new()),
+        })
+    }
+
+    /// What a plan is made of: what the config says, the inputs it reads, the state of what it needs; and how often its target was
+    /// changed before. The first part alone tells whether there is anything to do.
+    async fn basis(&mut self, step: &Step) -> Result<(String, String)> {
+        let document = self.document().await?;
+        let config = &document.config;
+        if self.inputs.is_none() {
+            let given = self.conductor.store.current_inputs(&self.install.org_id, &self.install.id).await?;
+            self.inputs = Some(effective_inputs(config, &given.map(|given| given.values).unwrap_or_default()));
+        }
+        let (own, uses, needs, target) = match step.work.component() {
+            Some(name) => {
+                let own = config.components.iter().find(|component| component.common.name == name);
+                let needs = document.needs.get(name).cloned().unwrap_or_default();
+                (json!(own), document.uses.components.get(name), needs, format!("components/{name}"))
+            }
+            None => (json!(config.sandbox), Some(&document.uses.sandbox), Vec::new(), "sandbox".to_owned()),
+        };
+        let inputs = self.inputs.clone().unwrap_or_default();
+        let read = inputs.iter().filter(|(name, _)| uses.is_some_and(|uses| uses.any || uses.names.contains(*name)));
+        let read: BTreeMap<&String, &String> = read.collect();
+        let mut state = Vec::new();
+        if target != "sandbox" {
+            state.push(self.part("sandbox").await?["generation"].clone());
+        }
+        for need in needs {
+            state.push(self.part(&format!("components/{need}")).await?["generation"].clone());
+        }
+        let generation = self.part(&target).await?["generation"].as_u64().unwrap_or_default();
+        let content = Digest::of(json!([own, read, state]).to_string().as_bytes()).to_string();
+        Ok((format!("{content}@{generation}"), content))
+    }
+
+    async fn simulate(&mut self, workflow: &Workflow, step: &Step, now: Timestamp) -> Result<Known> {
+        if workflow.cancelled_by.is_some() {
+            return Ok(Known::Ended(Ended::Cancelled("cancelled".into())));
+        }
+        let draw = self.simulation.draw(&self.install.name, step);
+        if step.started_at.is_some_and(|at| at.plus_ms(draw.lasts_ms) > now) {
+            return Ok(Known::Nothing);
+        }
+        if draw.fails {
+            return Ok(Known::Ended(Ended::Failed("it was simulated to fail".into())));
+        }
+        Ok(Known::Ended(match &step.work {
+            Work::SandboxPlan { .. } | Work::ComponentPlan { .. } => {
+                let target = target_of(&step.work);
+                let (basis, content) = self.basis(step).await?;
+                let part = self.part(&target).await?;
+                let deployed = part["status"] == "active";
+                let teardown = is_teardown(&step.work);
+                let (changes, display) =
+                    draw.plan(&target, deployed, teardown, part["content"] == json!(content), step.look_only);
+                let digest = Digest::of(json!([basis, display, step.id]).to_string().as_bytes()).to_string();
+                self.outbox.displays.push((step.id.clone(), display));
+                Ended::Planned(Plan { digest, changes, basis, policies_passed: false })
+            }
+            Work::SandboxApply { .. } | Work::ComponentApply { .. } | Work::SyncImage { .. } => {
+                self.applied(step).await?;
+                Ended::Success
+            }
+            _ => Ended::Success,
+        }))
+    }
+
+    /// Notes in the install's state that something was applied.
+    async fn applied(&mut self, step: &Step) -> Result<()> {
+        let target = target_of(&step.work);
+        let (_, content) = self.basis(step).await?;
+        let part = self.part(&target).await?;
+        let generation = part["generation"].as_u64().unwrap_or_default() + 1;
+        let value = if is_teardown(&step.work) {
+            json!({ "status": "inactive", "generation": generation, "outputs": {} })
+        } else {
+            let document = self.document().await?;
+            let outputs = self.simulation.outputs(&document, step.work.component());
+            json!({
+                "status": "active", "generation": generation, "content": content, "outputs": outputs,
+                "config_version": self.loaded.body.config_version,
+            })
+        };
+        self.outbox.parts.insert(target, Some(value));
+        Ok(())
+    }
+
+    /// Begins the work of a step; a step that can't begin has ended.
+    pub(super) async fn start(&self, step: &Step) -> Result<Option<Ended>> {
+        let Work::Action { action, trigger, component } = &step.work else { return Ok(None) };
+        match self.start_action(step, action, trigger, component.as_deref()).await {
+            Ok(()) => Ok(None),
+            Err(StoreError::Conflict(reason)) => Ok(Some(Ended::Failed(reason))),
+            Err(StoreError::NotFound(what)) => Ok(Some(Ended::Failed(format!("the {what} is gone")))),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn start_action(&self, step: &Step, name: &str, trigger: &str, component: Option<&str>) -> Result<()> {
+        let (conductor, org, body) = (self.conductor, &self.install.org_id, &self.loaded.body);
+        let document = conductor.document(org, &self.install.app_id, &body.config_id).await?;
+        let section = conductor
+            .store
+            .sections(org, &body.config_id)
+            .await?
+            .into_iter()
+            .find(|section| section.kind == EntityKind::Action.section() && section.name == name);
+        let section = section.ok_or(StoreError::NotFound("action"))?;
+        let action = document.config.actions.iter().find(|action| action.name == name).cloned();
+        let tree = conductor.install_tree(&self.install, &document.config, None).await?;
+        let runner = conductor.store.runner(org, self.install.runner_id.as_str()).await?;
+        let mut hook_env = BTreeMap::from([
+            ("FLOW_TYPE".to_owned(), self.loaded.row.kind.clone()),
+            ("FLOW_ID".to_owned(), self.loaded.row.id.to_string()),
+            ("INSTALL_WORKFLOW_ID".to_owned(), self.loaded.row.id.to_string()),
+        ]);
+        if let Some(component) = component {
+            hook_env.insert("COMPONENT_NAME".to_owned(), component.to_owned());
+            let found = conductor.store.entity(org, Some(&self.install.app_id), EntityKind::Component, component).await;
+            if let Ok(found) = found {
+                hook_env.insert("COMPONENT_ID".to_owned(), found.id);
+            }
+        }
+        let synced = SyncedAction {
+            id: section.entity_id.unwrap_or_default(),
+            section_id: section.id,
+            action: action.ok_or(StoreError::NotFound("action"))?,
+            local_sources: document.local_sources.clone(),
+            trigger_type: trigger.to_owned(),
+            run_env: body.run_env.clone(),
+            hook_env,
+            step_id: Some(step.id.clone()),
+            secrets: Vec::new(),
+        };
+        let actor = self.loaded.row.created_by.as_str();
+        conductor.run_synced_action(self.install.clone(), &runner, synced, &tree, actor, None).await.map(|_| ())
+    }
+
+    /// When to look again though nothing happens.
+    pub(super) fn due(&self, engine: Option<Timestamp>, workflow: &Workflow) -> Option<Timestamp> {
+        let now = self.conductor.now();
+        let running = workflow.steps.iter().filter(|step| step.status == StepStatus::InProgress);
+        let of = |step: &Step| {
+            if step.work.is_wait() {
+                Some(now.plus_s(WAIT_S))
+            } else if self.simulated {
+                let lasts_ms = self.simulation.draw(&self.install.name, step).lasts_ms;
+                step.started_at.map(|at| at.plus_ms(lasts_ms))
+            } else {
+                self.jobless.then(|| now.plus_s(CLAIM_S))
+            }
+        };
+        running.filter_map(of).chain(engine).min()
+    }
+}
+
+fn unsupported(what: &str) -> Known {
+    let hint = "an org made with `ferry orgs create NAME --simulated` plays it";
+    Known::Ended(Ended::Failed(format!("{what} is not supported yet; {hint}")))
+}
+
+/// The plan that an apply carries out.
+fn plan_of<'w>(workflow: &'w Workflow, apply: &Step) -> Option<&'w Plan> {
+    let of_group =
+        |step: &&Step| step.group == apply.group && step.work.is_plan() && step.status == StepStatus::Approved;
+    workflow.steps.iter().rev().find(of_group).and_then(|step| step.plan.as_ref())
+}
+
+/// The part of the install's state that a step changes.
+fn target_of(work: &Work) -> String {
+    work.component().map_or_else(|| "sandbox".to_owned(), |component| format!("components/{component}"))
+}
+
+fn is_teardown(work: &Work) -> bool {
+    match work {
+        Work::ComponentPlan { op, .. } | Work::ComponentApply { op, .. } => *op == ComponentOp::Teardown,
+        Work::SandboxPlan { op } | Work::SandboxApply { op } => *op == engine::SandboxOp::Deprovision,
+        _ => false,
+    }
+}

@@ -1,0 +1,545 @@
+//! Workflows: starting them, looking at them, and saying what shall become of their steps.
+
+use api::control as wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use conductor::{Loaded, NewWorkflow};
+use engine::{Event, OnError, Response, Step, Work, WorkflowKind};
+use http::StatusCode;
+use model::{StepId, Timestamp, WorkflowId};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use store::{Install, StoreError, WorkflowRow};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::action_workflows::view;
+use super::inputs::HIDDEN;
+use super::installs;
+use crate::AppState;
+use crate::auth::{InOrg, Operator, Reader};
+use crate::error::{ApiError, ApiResult};
+use crate::request::{Create, List, Page, Params};
+
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(of_install, create))
+        .routes(routes!(deploy_all))
+        .routes(routes!(reprovision))
+        .routes(routes!(deprovision))
+        .routes(routes!(get, update))
+        .routes(routes!(cancel))
+        .routes(routes!(steps))
+        .routes(routes!(step))
+        .routes(routes!(find_step))
+        .routes(routes!(contents))
+        .routes(routes!(answer))
+        .routes(routes!(retry))
+        .routes(routes!(skip))
+        .routes(routes!(state))
+        .routes(routes!(state_versions))
+        .routes(routes!(update_install))
+}
+
+fn workflow_id(text: &str) -> ApiResult<WorkflowId> {
+    Ok(WorkflowId::parse(text).map_err(|_| StoreError::NotFound("workflow"))?)
+}
+
+fn step_id(text: &str) -> ApiResult<StepId> {
+    Ok(StepId::parse(text).map_err(|_| StoreError::NotFound("step"))?)
+}
+
+fn nanoseconds(from: Option<Timestamp>, to: Option<Timestamp>) -> i64 {
+    let lasted = from.zip(to).map(|(from, to)| to.since(from).as_nanos());
+    lasted.map_or(0, |lasted| i64::try_from(lasted).unwrap_or(i64::MAX))
+}
+
+/// A workflow as lists show it.
+fn head(row: &WorkflowRow, owner_name: String, description: String) -> wire::Workflow {
+    let body = &row.body;
+    let all = body["approve_all"].as_bool().unwrap_or_default();
+    wire::Workflow {
+        id: row.id.to_string(),
+        r#type: row.kind.clone(),
+        status: wire::CompositeStatus { status: row.status.clone(), status_human_description: description },
+        owner_id: row.install_id.to_string(),
+        owner_type: "installs".into(),
+        name: row.kind.replace('_', " "),
+        created_by_id: row.created_by.to_string(),
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        approval_option: if all { "approve-all" } else { "prompt" }.into(),
+        owner_name,
+        plan_only: body["request"]["plan_only"].as_bool().unwrap_or_default(),
+        finished: row.finished_at.is_some(),
+        started_at: row.started_at,
+        finished_at: row.finished_at,
+        execution_time: nanoseconds(row.started_at, row.finished_at),
+        step_error_behavior: body["on_error"].as_str().unwrap_or_default().to_owned(),
+        config_version: body["config_version"].as_u64().unwrap_or_default(),
+        metadata: body["request"]["kind"].as_object().cloned().unwrap_or_default(),
+        steps: Vec::new(),
+    }
+}
+
+async fn whole(state: &AppState, loaded: &Loaded) -> ApiResult<wire::Workflow> {
+    let install = state.store().install(&loaded.row.org_id, loaded.row.install_id.as_str()).await?;
+    let workflow = &loaded.workflow;
+    let description = workflow.failure().map(|step| format!("{}: {}", step.name, step.reason)).unwrap_or_default();
+    let mut shown = head(&loaded.row, install.name, description);
+    let mut all: Vec<&Step> = workflow.steps.iter().collect();
+    all.sort_by_key(|step| (step.slot, step.attempt));
+    shown.steps = all.into_iter().map(|step| step_shown(loaded, step)).collect();
+    Ok(shown)
+}
+
+fn step_shown(loaded: &Loaded, step: &Step) -> wire::WorkflowStep {
+    let workflow = &loaded.workflow;
+    let status = workflow.shown(step);
+    let (target_type, target) = match (&step.work, step.work.component()) {
+        (_, Some(component)) => ("install_deploys", component.to_owned()),
+        (Work::SandboxPlan { .. } | Work::SandboxApply { .. }, None) => ("install_sandbox_runs", String::new()),
+        (Work::Action { action, .. }, None) => ("install_action_workflow_runs", action.clone()),
+        _ => ("", String::new()),
+    };
+    let kind = if step.work.component().is_some() { "deploy_plan" } else { "terraform_plan" };
+    wire::WorkflowStep {
+        id: step.id.to_string(),
+        workflow_id: workflow.id.to_string(),
+        name: step.name.clone(),
+        idx: step.slot.into(),
+        group_idx: step.group.into(),
+        group_retry_idx: step.attempt.into(),
+        execution_type: step.work.kind().name().into(),
+        status: wire::CompositeStatus {
+            status: status.as_str().into(),
+            status_human_description: workflow.waiting(step),
+        },
+        created_at: step.created_at,
+        after: step.after.iter().map(|slot| u64::from(*slot)).collect(),
+        retryable: step.work.is_retryable() && status.is_failed() && workflow.cancelled_by.is_none(),
+        skippable: step.work.is_skippable() && status.is_failed() && workflow.cancelled_by.is_none(),
+        retried: step.status == engine::StepStatus::Discarded,
+        finished: step.finished_at.is_some(),
+        started_at: step.started_at,
+        finished_at: step.finished_at,
+        execution_time: nanoseconds(step.started_at, step.finished_at),
+        step_target_type: target_type.into(),
+        step_target_id: target,
+        owner_id: loaded.row.install_id.to_string(),
+        owner_type: "installs".into(),
+        runner_job_id: String::new(),
+        approval: step.plan.as_ref().filter(|_| !step.look_only && step.asked_at.is_some()).map(|plan| {
+            wire::StepApproval {
+                id: plan.digest.clone(),
+                workflow_step_id: step.id.to_string(),
+                r#type: kind.into(),
+                created_at: step.asked_at,
+                response: step.answer.as_ref().map(|answer| wire::StepApprovalResponse {
+                    id: step.id.to_string(),
+                    r#type: answer.response.clone(),
+                    note: answer.note.clone(),
+                    created_by_id: answer.by.clone(),
+                    created_at: Some(answer.at),
+                }),
+            }
+        }),
+        changes: step.plan.as_ref().map(|plan| wire::PlanChanges {
+            create: plan.changes.create,
+            update: plan.changes.update,
+            replace: plan.changes.replace,
+            destroy: plan.changes.destroy,
+            outputs: plan.changes.outputs,
+        }),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    r#type: Option<String>,
+    offset: Option<u64>,
+    limit: Option<u64>,
+    page: Option<u64>,
+}
+
+impl Wanted {
+    fn page(&self) -> Page {
+        Page { offset: self.offset, limit: self.limit, page: self.page }
+    }
+}
+
+/// Workflows of the org, newest first.
+#[utoipa::path(get, path = "/v1/workflows", tag = "workflows", security(("token" = ["read-only"])), params(("type" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::Workflow])))]
+async fn list(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Params(wanted): Params<Wanted>,
+) -> ApiResult<List<wire::Workflow>> {
+    let page = wanted.page();
+    let found = state.store().workflows(&at.org, None, wanted.r#type.as_deref(), page.offset(), page.fetch()).await?;
+    let mut shown = Vec::with_capacity(found.len());
+    for row in found {
+        let install = state.store().install(&at.org, row.install_id.as_str()).await?;
+        shown.push(head(&row, install.name, String::new()));
+    }
+    Ok(List::new(shown, page))
+}
+
+/// Workflows of an install, newest first.
+#[utoipa::path(get, path = "/v1/installs/{install_id}/workflows", tag = "workflows", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id"), ("type" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::Workflow]), (status = 404, body = api::ErrorBody)))]
+async fn of_install(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(install): Path<String>,
+    Params(wanted): Params<Wanted>,
+) -> ApiResult<List<wire::Workflow>> {
+    let install = state.store().install(&at.org, &install).await?;
+    let (page, kind) = (wanted.page(), wanted.r#type.as_deref());
+    let found = state.store().workflows(&at.org, Some(&install.id), kind, page.offset(), page.fetch()).await?;
+    let shown = found.iter().map(|row| head(row, install.name.clone(), String::new()));
+    Ok(List::new(shown.collect(), page))
+}
+
+fn kind(body: &wire::CreateWorkflow) -> ApiResult<WorkflowKind> {
+    let need = |what: &str, value: &str| {
+        if value.is_empty() {
+            Err(ApiError::invalid(format!("`{}` needs `{what}`", body.r#type)))
+        } else {
+            Ok(value.to_owned())
+        }
+    };
+    let component = || need("component", &body.component);
+    Ok(match body.r#type.as_str() {
+        "provision" => WorkflowKind::Provision,
+        "reprovision" => WorkflowKind::Reprovision,
+        "reprovision_sandbox" => WorkflowKind::ReprovisionSandbox { skip_components: body.skip_components },
+        "deprovision" => WorkflowKind::Deprovision,
+        "deprovision_sandbox" => WorkflowKind::DeprovisionSandbox,
+        "deploy_components" => WorkflowKind::DeployComponents { components: body.components.clone() },
+        "manual_deploy" => WorkflowKind::ManualDeploy { component: component()?, dependents: body.dependents },
+        "teardown_component" => WorkflowKind::TeardownComponent { component: component()? },
+        "teardown_components" => WorkflowKind::TeardownComponents,
+        "input_update" => WorkflowKind::InputUpdate { inputs: body.inputs.clone() },
+        "action_workflow_run" => WorkflowKind::ActionWorkflowRun { action: need("action", &body.action)? },
+        "runbook_run" => WorkflowKind::RunbookRun { runbook: need("runbook", &body.runbook)? },
+        "sync_secrets" => WorkflowKind::SyncSecrets,
+        "drift_run" => WorkflowKind::DriftRun { component: component()? },
+        "drift_run_reprovision_sandbox" => WorkflowKind::DriftRunReprovisionSandbox,
+        other => return Err(ApiError::invalid(format!("there is no type of workflow `{other}`"))),
+    })
+}
+
+async fn start(
+    state: &AppState,
+    at: &InOrg,
+    install: &Install,
+    body: &wire::CreateWorkflow,
+    idem: Option<store::Idempotency>,
+) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+    model::spec::check_env(&body.run_env_vars).map_err(ApiError::invalid)?;
+    let mut new = NewWorkflow::new(kind(body)?);
+    new.request.plan_only = body.plan_only;
+    new.approve_all = body.approve_all;
+    new.run_env = body.run_env_vars.clone();
+    if body.continue_on_error {
+        new.on_error = OnError::Continue;
+    }
+    if let Some(version) = body.config_version {
+        new.config_id = Some(state.store().config_version(&at.org, &install.app_id, version).await?.id);
+    }
+    let id = state.conductor.start_workflow(install, new, &at.owner.account.id, idem).await?;
+    Ok((StatusCode::CREATED, Json(wire::WorkflowStarted { workflow_id: id.to_string() })))
+}
+
+/// Starts a workflow on an install.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/workflows", tag = "workflows", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::CreateWorkflow, responses((status = 201, body = wire::WorkflowStarted), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn create(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::CreateWorkflow>,
+) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+    let install = state.store().install(&at.org, &install).await?;
+    let idem = request.idempotency(&at.owner.account.id);
+    start(&state, &at, &install, &request.value, idem).await
+}
+
+fn plain(r#type: &str, plan_only: bool) -> wire::CreateWorkflow {
+    let body = json!({ "type": r#type, "plan_only": plan_only });
+    serde_json::from_value(body).unwrap_or_else(|_| unreachable!("every other field may be absent"))
+}
+
+/// Deploys all components of an install.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/components/deploy-all", tag = "workflows", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::DeployAll, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn deploy_all(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::DeployAll>,
+) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+    let install = state.store().install(&at.org, &install).await?;
+    let idem = request.idempotency(&at.owner.account.id);
+    start(&state, &at, &install, &plain("deploy_components", request.value.plan_only), idem).await
+}
+
+/// Provisions an install anew: stack, sandbox, components.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/reprovision", tag = "workflows", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::DeployAll, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn reprovision(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::DeployAll>,
+) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+    let install = state.store().install(&at.org, &install).await?;
+    let idem = request.idempotency(&at.owner.account.id);
+    start(&state, &at, &install, &plain("reprovision", request.value.plan_only), idem).await
+}
+
+/// Tears everything of an install down, components first.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/deprovision", tag = "workflows", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::DeployAll, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn deprovision(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::DeployAll>,
+) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+    let install = state.store().install(&at.org, &install).await?;
+    let idem = request.idempotency(&at.owner.account.id);
+    start(&state, &at, &install, &plain("deprovision", request.value.plan_only), idem).await
+}
+
+/// A workflow with every attempt at its steps.
+#[utoipa::path(get, path = "/v1/workflows/{workflow_id}", tag = "workflows", security(("token" = ["read-only"])), params(("workflow_id" = String, Path)), responses((status = 200, body = wire::Workflow), (status = 404, body = api::ErrorBody)))]
+async fn get(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(id): Path<String>,
+) -> ApiResult<Json<wire::Workflow>> {
+    let loaded = state.conductor.workflow(&at.org, &workflow_id(&id)?).await?;
+    Ok(Json(whole(&state, &loaded).await?))
+}
+
+/// Lets all plans of a workflow pass from now on.
+#[utoipa::path(patch, path = "/v1/workflows/{workflow_id}", tag = "workflows", security(("token" = ["operator"])), params(("workflow_id" = String, Path)), request_body = wire::UpdateWorkflow, responses((status = 200, body = wire::Workflow), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody)))]
+async fn update(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(id): Path<String>,
+    request: Create<wire::UpdateWorkflow>,
+) -> ApiResult<Json<wire::Workflow>> {
+    if request.value.approval_option != "approve-all" {
+        return Err(ApiError::invalid("`approval_option` of a workflow can only become `approve-all`"));
+    }
+    let loaded = state.conductor.tell_workflow(&at.org, &workflow_id(&id)?, Event::ApproveAll, at.actor()).await?;
+    Ok(Json(whole(&state, &loaded).await?))
+}
+
+/// Cancels a workflow: nothing new begins, what runs is interrupted.
+#[utoipa::path(post, path = "/v1/workflows/{workflow_id}/cancel", tag = "workflows", security(("token" = ["operator"])), params(("workflow_id" = String, Path)), responses((status = 202, body = Value), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn cancel(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(id): Path<String>,
+) -> ApiResult<(StatusCode, Json<Value>)> {
+    let event = Event::Cancel { by: at.owner.account.email.clone() };
+    state.conductor.tell_workflow(&at.org, &workflow_id(&id)?, event, at.actor()).await?;
+    Ok((StatusCode::ACCEPTED, Json(Value::Object(Map::new()))))
+}
+
+/// The steps of a workflow, every attempt, in their order.
+#[utoipa::path(get, path = "/v1/workflows/{workflow_id}/steps", tag = "workflows", security(("token" = ["read-only"])), params(("workflow_id" = String, Path), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::WorkflowStep]), (status = 404, body = api::ErrorBody)))]
+async fn steps(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(id): Path<String>,
+    Params(page): Params<Page>,
+) -> ApiResult<List<wire::WorkflowStep>> {
+    let loaded = state.conductor.workflow(&at.org, &workflow_id(&id)?).await?;
+    let all = whole(&state, &loaded).await?.steps.into_iter();
+    Ok(List::new(all.skip(page.offset() as usize).take(page.fetch() as usize).collect(), page))
+}
+
+async fn one_step(state: &AppState, at: &InOrg, workflow: &WorkflowId, step: &StepId) -> ApiResult<wire::WorkflowStep> {
+    let loaded = state.conductor.workflow(&at.org, workflow).await?;
+    let found = loaded.workflow.steps.iter().find(|known| known.id == *step).ok_or(StoreError::NotFound("step"))?;
+    let mut shown = step_shown(&loaded, found);
+    if let Some(job) = state.store().job_of_step(&at.org, step).await? {
+        shown.runner_job_id = job.id.to_string();
+    }
+    Ok(shown)
+}
+
+/// A step of a workflow.
+#[utoipa::path(get, path = "/v1/workflows/{workflow_id}/steps/{step_id}", tag = "workflows", security(("token" = ["read-only"])), params(("workflow_id" = String, Path), ("step_id" = String, Path)), responses((status = 200, body = wire::WorkflowStep), (status = 404, body = api::ErrorBody)))]
+async fn step(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path((workflow, step)): Path<(String, String)>,
+) -> ApiResult<Json<wire::WorkflowStep>> {
+    Ok(Json(one_step(&state, &at, &workflow_id(&workflow)?, &step_id(&step)?).await?))
+}
+
+/// A step, by its id alone.
+#[utoipa::path(get, path = "/v1/workflow-steps/{step_id}", tag = "workflows", security(("token" = ["read-only"])), params(("step_id" = String, Path)), responses((status = 200, body = wire::WorkflowStep), (status = 404, body = api::ErrorBody)))]
+async fn find_step(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(step): Path<String>,
+) -> ApiResult<Json<wire::WorkflowStep>> {
+    let step = step_id(&step)?;
+    let workflow = state.store().workflow_of_step(&at.org, &step).await?;
+    Ok(Json(one_step(&state, &at, &workflow, &step).await?))
+}
+
+/// What a plan would change.
+#[utoipa::path(get, path = "/v1/workflows/{workflow_id}/steps/{step_id}/approvals/{approval_id}/contents", tag = "workflows", security(("token" = ["read-only"])), params(("workflow_id" = String, Path), ("step_id" = String, Path), ("approval_id" = String, Path)), responses((status = 200, body = Value), (status = 404, body = api::ErrorBody)))]
+async fn contents(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path((workflow, step, approval)): Path<(String, String, String)>,
+) -> ApiResult<Json<Value>> {
+    let step = step_id(&step)?;
+    let shown = one_step(&state, &at, &workflow_id(&workflow)?, &step).await?;
+    if shown.approval.is_none_or(|known| known.id != approval) {
+        return Err(StoreError::NotFound("approval").into());
+    }
+    let display = state.store().step_display(&at.org, &step).await?.ok_or(StoreError::NotFound("plan"))?;
+    Ok(Json(display))
+}
+
+/// Says what shall become of a plan. The approval's id is the digest of the plan: another plan is refused.
+#[utoipa::path(post, path = "/v1/workflows/{workflow_id}/steps/{step_id}/approvals/{approval_id}/response", tag = "workflows", security(("token" = ["operator"])), params(("workflow_id" = String, Path), ("step_id" = String, Path), ("approval_id" = String, Path)), request_body = wire::CreateStepApprovalResponse, responses((status = 201, body = wire::StepApprovalResponse), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn answer(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path((workflow, step, approval)): Path<(String, String, String)>,
+    request: Create<wire::CreateStepApprovalResponse>,
+) -> ApiResult<(StatusCode, Json<wire::StepApprovalResponse>)> {
+    let said = request.value;
+    let response = Response::parse(&said.response_type).ok_or_else(|| {
+        let known: Vec<&str> = Response::ALL.iter().map(|known| known.as_str()).collect();
+        ApiError::invalid(format!("there is no response `{}`; use {}", said.response_type, known.join(", ")))
+    })?;
+    let step = step_id(&step)?;
+    let event = Event::Answered {
+        step: step.clone(),
+        response,
+        digest: Some(approval),
+        by: at.owner.account.email.clone(),
+        note: said.note.clone(),
+    };
+    state.conductor.tell_workflow(&at.org, &workflow_id(&workflow)?, event, at.actor()).await?;
+    let answer = wire::StepApprovalResponse {
+        id: step.to_string(),
+        r#type: said.response_type,
+        note: said.note,
+        created_by_id: at.owner.account.id.to_string(),
+        created_at: Some(state.conductor.now()),
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+/// Tries a step again that has failed. An apply is planned anew.
+#[utoipa::path(post, path = "/v1/workflows/{workflow_id}/steps/{step_id}/retry", tag = "workflows", security(("token" = ["operator"])), params(("workflow_id" = String, Path), ("step_id" = String, Path)), responses((status = 201, body = wire::StepRetried), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn retry(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path((workflow, step)): Path<(String, String)>,
+) -> ApiResult<(StatusCode, Json<wire::StepRetried>)> {
+    let event = Event::Retry { step: step_id(&step)? };
+    state.conductor.tell_workflow(&at.org, &workflow_id(&workflow)?, event, at.actor()).await?;
+    Ok((StatusCode::CREATED, Json(wire::StepRetried { workflow_id: workflow, retryable: true })))
+}
+
+/// Goes on without a step that has failed.
+#[utoipa::path(post, path = "/v1/workflows/{workflow_id}/steps/{step_id}/skip", tag = "workflows", security(("token" = ["operator"])), params(("workflow_id" = String, Path), ("step_id" = String, Path)), responses((status = 201, body = wire::StepRetried), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn skip(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path((workflow, step)): Path<(String, String)>,
+) -> ApiResult<(StatusCode, Json<wire::StepRetried>)> {
+    let event = Event::Skip { step: step_id(&step)?, by: at.owner.account.email.clone() };
+    state.conductor.tell_workflow(&at.org, &workflow_id(&workflow)?, event, at.actor()).await?;
+    Ok((StatusCode::CREATED, Json(wire::StepRetried { workflow_id: workflow, retryable: false })))
+}
+
+#[derive(Debug, Deserialize)]
+struct AtVersion {
+    version: Option<u64>,
+}
+
+/// The state of an install, as its templates see it; with `version`, what was deployed then.
+#[utoipa::path(get, path = "/v1/installs/{install_id}/state", tag = "installs", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id"), ("version" = Option<u64>, Query)), responses((status = 200, body = wire::InstallState), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn state(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(install): Path<String>,
+    Params(wanted): Params<AtVersion>,
+) -> ApiResult<Json<wire::InstallState>> {
+    let install = state.store().install(&at.org, &install).await?;
+    let (version, parts) = state.store().install_parts(&at.org, &install.id, wanted.version).await?;
+    let document = match wanted.version {
+        Some(_) => json!(parts),
+        None => view(&state, &at, &install, Some(HIDDEN)).await?.tree.root["nuon"].take(),
+    };
+    Ok(Json(wire::InstallState { version, state: document }))
+}
+
+/// The versions of an install's state, newest first, each with what changed.
+#[utoipa::path(get, path = "/v1/installs/{install_id}/state/versions", tag = "installs", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id"), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::InstallStateVersion]), (status = 404, body = api::ErrorBody)))]
+async fn state_versions(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(install): Path<String>,
+    Params(page): Params<Page>,
+) -> ApiResult<List<wire::InstallStateVersion>> {
+    let install = state.store().install(&at.org, &install).await?;
+    let found = state.store().state_versions(&at.org, &install.id, page.offset(), page.fetch()).await?;
+    let shown = found.into_iter().map(|version| wire::InstallStateVersion {
+        version: version.version,
+        parts: version.parts,
+        created_at: version.created_at,
+        workflow_id: version.workflow_id.map(|id| id.to_string()).unwrap_or_default(),
+    });
+    Ok(List::new(shown.collect(), page))
+}
+
+/// Changes what an install says about approvals, labels and components that may be left out.
+#[utoipa::path(patch, path = "/v1/installs/{install_id}", tag = "installs", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::UpdateInstall, responses((status = 200, body = wire::Install), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody)))]
+async fn update_install(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::UpdateInstall>,
+) -> ApiResult<Json<wire::Install>> {
+    let mut install = state.store().install(&at.org, &install).await?;
+    let wanted = request.value;
+    match wanted.approval_option.as_str() {
+        "" => {}
+        option @ ("prompt" | "approve-all") => install.settings["approval_option"] = json!(option),
+        other => {
+            return Err(ApiError::invalid(format!("`{other}` is not an approval option: use prompt or approve-all")));
+        }
+    }
+    if !wanted.component_toggles.is_empty() {
+        let config = state.conductor.config_of(&install).await?;
+        let document = state.conductor.document(&at.org, &install.app_id, &config.id).await?;
+        for (name, on) in wanted.component_toggles {
+            let component = document.config.components.iter().find(|component| component.common.name == name);
+            match component {
+                None => return Err(ApiError::invalid(format!("the app has no component `{name}`"))),
+                Some(component) if !component.common.toggleable => {
+                    let text = format!("component `{name}` can't be left out: it is not `toggleable`");
+                    return Err(ApiError::invalid(text));
+                }
+                Some(_) => install.settings["components"][name] = json!(on),
+            }
+        }
+    }
+    if let Some(labels) = wanted.labels {
+        install.settings["labels"] = json!(labels);
+    }
+    state.store().update_install(install.clone(), at.actor(), state.conductor.now()).await?;
+    Ok(Json(installs::wire(&state, install).await?))
+}

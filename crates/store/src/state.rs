@@ -1,0 +1,140 @@
+//! The install state: a document of parts, each with its versions. A change writes one row, whatever the size of the document.
+
+use std::collections::BTreeMap;
+
+use model::{InstallId, OrgId, Timestamp, WorkflowId};
+use serde_json::Value as Json;
+
+use crate::crypto::OrgKeys;
+use crate::db::{Tx, params};
+use crate::{Result, Store, StoreError};
+
+/// A part that is about to be written.
+#[derive(Debug, Clone)]
+pub(crate) struct SealedPart {
+    part: String,
+    value: Option<Vec<u8>>,
+}
+
+fn place(install: &InstallId, part: &str) -> String {
+    format!("install_parts|{install}|{part}|value")
+}
+
+impl SealedPart {
+    pub(crate) fn new(keys: &OrgKeys, install: &InstallId, part: &str, value: Option<&Json>) -> Self {
+        let value = value.map(|value| keys.seal(&place(install, part), value.to_string().as_bytes()));
+        Self { part: part.to_owned(), value }
+    }
+}
+
+/// Writes parts as the next version of the document.
+pub(crate) async fn insert_parts(
+    tx: &mut Tx<'_>,
+    org: &OrgId,
+    install: &InstallId,
+    parts: &[SealedPart],
+    workflow: Option<&WorkflowId>,
+    now: Timestamp,
+) -> Result<()> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let last = "SELECT COALESCE(MAX(version), 0) FROM install_parts WHERE install_id = $1";
+    let row = tx.get(last, params![install]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
+    let version = row.get::<u64>(0)? + 1;
+    for part in parts {
+        tx.exec_later(
+            "INSERT INTO install_parts (install_id, part, version, org_id, value, workflow_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            params![install, &part.part, version, org, part.value.clone(), workflow, now],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// A version of an install's state, and what changed with it.
+#[derive(Debug, Clone)]
+pub struct StateVersion {
+    pub version: u64,
+    pub parts: Vec<String>,
+    pub workflow_id: Option<WorkflowId>,
+    pub created_at: Timestamp,
+}
+
+impl Store {
+    /// The parts of an install's state, opened; as they were at a version, or as they are.
+    pub async fn install_parts(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        version: Option<u64>,
+    ) -> Result<(u64, BTreeMap<String, Json>)> {
+        let (org_id, install_id) = (org.clone(), install.clone());
+        let rows = self
+            .main()
+            .read(move |tx| {
+                let (org, install) = (org_id.clone(), install_id.clone());
+                Box::pin(async move {
+                    let sql = "SELECT p.part, p.version, p.value FROM install_parts p WHERE p.org_id = $1 AND p.install_id = $2 AND p.version = (SELECT MAX(n.version) FROM install_parts n WHERE n.install_id = p.install_id AND n.part = p.part AND n.version <= $3)";
+                    tx.query(sql, params![&org, &install, version.unwrap_or(i64::MAX as u64)]).await
+                })
+            })
+            .await?;
+        let (mut newest, mut parts) = (0, BTreeMap::new());
+        for row in rows {
+            let part: String = row.get(0)?;
+            newest = newest.max(row.get(1)?);
+            if let Some(sealed) = row.get::<Option<Vec<u8>>>(2)? {
+                let text = self.open_sealed(org, &place(install, &part), &sealed).await?;
+                parts.insert(part, serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("state"))?);
+            }
+        }
+        Ok((newest, parts))
+    }
+
+    /// One part of an install's state, as it is.
+    pub async fn install_part(&self, org: &OrgId, install: &InstallId, part: &str) -> Result<Option<Json>> {
+        let (org_id, install_id, name) = (org.clone(), install.clone(), part.to_owned());
+        let sealed: Option<Vec<u8>> = self
+            .main()
+            .glance(move |tx| {
+                let (org, install, part) = (org_id.clone(), install_id.clone(), name.clone());
+                Box::pin(async move {
+                    let sql = "SELECT value FROM install_parts WHERE org_id = $1 AND install_id = $2 AND part = $3 ORDER BY version DESC LIMIT 1";
+                    Ok(tx.get(sql, params![&org, &install, part]).await?.map(|row| row.get(0)).transpose()?.flatten())
+                })
+            })
+            .await?;
+        let Some(sealed) = sealed else { return Ok(None) };
+        let text = self.open_sealed(org, &place(install, part), &sealed).await?;
+        serde_json::from_slice(&text).map(Some).map_err(|_| StoreError::corrupt("state"))
+    }
+
+    /// The versions of an install's state, newest first.
+    pub async fn state_versions(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<StateVersion>> {
+        let (org, install) = (org.clone(), install.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, install) = (org.clone(), install.clone());
+                Box::pin(async move {
+                    let sql = "SELECT version, part, workflow_id, created_at FROM install_parts WHERE org_id = $1 AND install_id = $2 AND version IN (SELECT DISTINCT version FROM install_parts WHERE install_id = $2 ORDER BY version DESC LIMIT $3 OFFSET $4) ORDER BY version DESC, part";
+                    let mut versions: Vec<StateVersion> = Vec::new();
+                    for row in tx.query(sql, params![&org, &install, limit, offset]).await? {
+                        let (version, part): (u64, String) = (row.get(0)?, row.get(1)?);
+                        match versions.last_mut() {
+                            Some(last) if last.version == version => last.parts.push(part),
+                            _ => versions.push(StateVersion { version, parts: vec![part], workflow_id: row.get(2)?, created_at: row.get(3)? }),
+                        }
+                    }
+                    Ok(versions)
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,433 @@
+//! Workflows and their steps. What they mean is not known here: a row has what is looked for, and a body.
+
+use model::{AccountId, InstallId, JobId, OrgId, StepId, Timestamp, WorkflowId};
+use serde_json::{Value as Json, json};
+
+use crate::accounts::static_sql;
+use crate::db::{Row, Sql, Tx, params};
+use crate::events::{Note, record};
+use crate::idempotency::{Created, Idempotency, idempotent, remember};
+use crate::notify::topic;
+use crate::state::{SealedPart, insert_parts};
+use crate::{Install, Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct WorkflowRow {
+    pub id: WorkflowId,
+    pub org_id: OrgId,
+    pub install_id: InstallId,
+    pub kind: String,
+    pub status: String,
+    pub body: Json,
+    pub created_by: AccountId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub version: i64,
+    /// What had happened to it when it was read.
+    pub dirty: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct StepRow {
+    pub id: StepId,
+    pub slot: u32,
+    pub attempt: u32,
+    pub name: String,
+    pub status: String,
+    pub locks: Option<String>,
+    pub body: Json,
+}
+
+/// A lock that a step of another workflow holds.
+#[derive(Debug, Clone)]
+pub struct HeldLock {
+    pub lock: String,
+    pub step: String,
+    pub workflow_id: WorkflowId,
+    pub kind: String,
+}
+
+/// The next state of a workflow.
+#[derive(Debug, Clone)]
+pub struct WorkflowChange {
+    /// As it shall be; `version` and `dirty` as they were read.
+    pub row: WorkflowRow,
+    /// Steps that are new or have changed.
+    pub steps: Vec<StepRow>,
+    /// What people shall see of plans.
+    pub displays: Vec<(StepId, Json)>,
+    pub parts: Vec<(String, Option<Json>)>,
+    /// When to look again though nothing happens.
+    pub due_at: Option<Timestamp>,
+    /// Something that others must not do meanwhile was started, and this was the install's count before.
+    pub moves: Option<i64>,
+    /// Something that others wait for has ended.
+    pub freed: bool,
+    pub events: Vec<(&'static str, Json)>,
+    pub actor: String,
+    pub now: Timestamp,
+}
+
+const COLUMNS: &str = "SELECT id, org_id, install_id, type, status, body, created_by, created_at, updated_at, started_at, finished_at, version, dirty FROM workflows";
+
+fn from_row(row: &Row) -> Result<WorkflowRow> {
+    Ok(WorkflowRow {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        install_id: row.get(2)?,
+        kind: row.get(3)?,
+        status: row.get(4)?,
+        body: row.json(5)?,
+        created_by: row.get(6)?,
+        created_at: row.get(7)?,
+        updated_at: row.get(8)?,
+        started_at: row.get(9)?,
+        finished_at: row.get(10)?,
+        version: row.get(11)?,
+        dirty: row.get(12)?,
+    })
+}
+
+fn step_from(row: &Row) -> Result<StepRow> {
+    let small = |n: u64| u32::try_from(n).map_err(|_| StoreError::corrupt("step"));
+    Ok(StepRow {
+        id: row.get(0)?,
+        slot: small(row.get(1)?)?,
+        attempt: small(row.get(2)?)?,
+        name: row.get(3)?,
+        status: row.get(4)?,
+        locks: row.get(5)?,
+        body: row.json(6)?,
+    })
+}
+
+const DUE: Sql = Sql {
+    sqlite: "UPDATE workflows SET due_at = $2 WHERE id IN (SELECT id FROM workflows WHERE due_at <= $1 ORDER BY due_at LIMIT $3) RETURNING org_id, id",
+    postgres: "UPDATE workflows SET due_at = $2 WHERE id IN (SELECT id FROM workflows WHERE due_at <= $1 ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING org_id, id",
+};
+
+const WAKE: &str = "UPDATE workflows SET due_at = $2, dirty = dirty + 1 WHERE install_id = $1 AND status IN ('pending', 'in-progress', 'approval-awaiting')";
+
+fn display_place(step: &StepId) -> String {
+    format!("workflow_steps|{step}|display")
+}
+
+/// The workflow that a step belongs to must be looked at.
+pub(crate) async fn wake_step(tx: &mut Tx<'_>, step: &StepId, now: Timestamp) -> Result<()> {
+    let sql = "UPDATE workflows SET due_at = $2, dirty = dirty + 1 WHERE id = (SELECT workflow_id FROM workflow_steps WHERE id = $1)";
+    tx.exec_later(sql, params![step, now]).await
+}
+
+/// So must all that are open on an install.
+pub(crate) async fn wake_install(tx: &mut Tx<'_>, install: &InstallId, now: Timestamp) -> Result<()> {
+    tx.exec_later(WAKE, params![install, now]).await
+}
+
+async fn put_steps(tx: &mut Tx<'_>, row: &WorkflowRow, steps: &[StepRow]) -> Result<()> {
+    for step in steps {
+        tx.exec_later(
+            "INSERT INTO workflow_steps (id, org_id, install_id, workflow_id, slot, attempt, name, status, locks, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (id) DO UPDATE SET status = excluded.status, locks = excluded.locks, body = excluded.body",
+            params![&step.id, &row.org_id, &row.install_id, &row.id, u64::from(step.slot), u64::from(step.attempt), &step.name, &step.status, step.locks.as_ref(), step.body.to_string()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+impl Store {
+    /// Makes a workflow with its steps; it is due at once.
+    pub async fn create_workflow(
+        &self,
+        row: WorkflowRow,
+        steps: Vec<StepRow>,
+        idem: Option<Idempotency>,
+    ) -> Result<Created> {
+        let org = row.org_id.clone();
+        let created = self
+            .main()
+            .write(move |tx| {
+                let (row, steps, idem) = (row.clone(), steps.clone(), idem.clone());
+                Box::pin(async move {
+                    if let Some(found) = idempotent(tx, idem.as_ref()).await? {
+                        return Ok(Created { id: found, replayed: true });
+                    }
+                    let now = row.created_at;
+                    tx.exec_later(
+                        "INSERT INTO workflows (id, org_id, install_id, type, status, body, created_by, created_at, updated_at, version, dirty, due_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 1, 0, $8)",
+                        params![&row.id, &row.org_id, &row.install_id, &row.kind, &row.status, row.body.to_string(), &row.created_by, now],
+                    )
+                    .await?;
+                    put_steps(tx, &row, &steps).await?;
+                    let data = json!({ "to": row.status, "type": row.kind, "install_id": row.install_id, "steps": steps.len() });
+                    let subject = ("workflow", row.id.as_str());
+                    let actor = row.created_by.as_str();
+                    record(tx, Note { org: &row.org_id, now, kind: "workflow.status", subject, actor, data }).await?;
+                    remember(tx, idem.as_ref(), row.id.as_str(), now).await?;
+                    Ok(Created { id: row.id.to_string(), replayed: false })
+                })
+            })
+            .await?;
+        self.wake_workflows(&org);
+        Ok(created)
+    }
+
+    /// Whoever advances workflows is to look.
+    pub fn wake_workflows(&self, org: &OrgId) {
+        self.notifier().wake(topic::workflows());
+        self.notifier().wake(topic::org(org));
+    }
+
+    pub async fn workflow(&self, org: &OrgId, id: &WorkflowId) -> Result<WorkflowRow> {
+        let (org, id) = (org.clone(), id.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, id) = (org.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
+                    from_row(&tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?)
+                })
+            })
+            .await
+    }
+
+    /// A workflow with every attempt at its steps, oldest first; as they were at one moment.
+    pub async fn workflow_with_steps(&self, org: &OrgId, id: &WorkflowId) -> Result<(WorkflowRow, Vec<StepRow>)> {
+        let (org, id) = (org.clone(), id.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, id) = (org.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
+                    let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?;
+                    let steps = "SELECT id, slot, attempt, name, status, locks, body FROM workflow_steps WHERE workflow_id = $1 ORDER BY slot, attempt";
+                    let steps = tx.query(steps, params![&id]).await?;
+                    Ok((from_row(&row)?, steps.iter().map(step_from).collect::<Result<_>>()?))
+                })
+            })
+            .await
+    }
+
+    /// Workflows of the org or of one install, newest first.
+    pub async fn workflows(
+        &self,
+        org: &OrgId,
+        install: Option<&InstallId>,
+        kind: Option<&str>,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<WorkflowRow>> {
+        let (org, install, kind) = (org.clone(), install.cloned(), kind.map(str::to_owned));
+        self.main()
+            .read(move |tx| {
+                let (org, install, kind) = (org.clone(), install.clone(), kind.clone());
+                Box::pin(async move {
+                    let rows = match install {
+                        Some(install) => {
+                            let sql = static_sql!(COLUMNS, "WHERE (org_id || '') = $1 AND install_id = $2 AND (CAST($3 AS TEXT) IS NULL OR type = $3) ORDER BY id DESC LIMIT $4 OFFSET $5");
+                            tx.query(sql, params![&org, &install, kind, limit, offset]).await?
+                        }
+                        None => {
+                            let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR type = $2) ORDER BY id DESC LIMIT $3 OFFSET $4");
+                            tx.query(sql, params![&org, kind, limit, offset]).await?
+                        }
+                    };
+                    rows.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// The workflow of a step.
+    pub async fn workflow_of_step(&self, org: &OrgId, step: &StepId) -> Result<WorkflowId> {
+        let (org, step) = (org.clone(), step.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, step) = (org.clone(), step.clone());
+                Box::pin(async move {
+                    let sql = "SELECT workflow_id FROM workflow_steps WHERE org_id = $1 AND id = $2";
+                    tx.get(sql, params![&org, &step]).await?.ok_or(StoreError::NotFound("step"))?.get(0)
+                })
+            })
+            .await
+    }
+
+    /// Takes workflows that are due; until `retry_at` nobody else looks at them, unless something happens.
+    pub async fn due_workflows(
+        &self,
+        now: Timestamp,
+        retry_at: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<(OrgId, WorkflowId)>> {
+        let due = self
+            .main()
+            .read(move |tx| {
+                Box::pin(async move {
+                    let sql = "SELECT 1 FROM workflows WHERE due_at <= $1 LIMIT 1";
+                    Ok(tx.get(sql, params![now]).await?.is_some())
+                })
+            })
+            .await?;
+        if !due {
+            return Ok(Vec::new());
+        }
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    let rows = tx.query(DUE, params![now, retry_at, limit]).await?;
+                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+                })
+            })
+            .await
+    }
+
+    /// When the next workflow is due.
+    pub async fn next_due(&self) -> Result<Option<Timestamp>> {
+        self.main()
+            .glance(move |tx| {
+                Box::pin(async move {
+                    let row = tx.get("SELECT MIN(due_at) FROM workflows WHERE due_at IS NOT NULL", params![]).await?;
+                    row.map_or(Ok(None), |row| row.get(0))
+                })
+            })
+            .await
+    }
+
+    /// What other workflows of an install hold, and the install's count of what was set moving.
+    pub async fn held_locks(&self, install: &InstallId, except: &WorkflowId) -> Result<(i64, Vec<HeldLock>)> {
+        let (install, except) = (install.clone(), except.clone());
+        self.main()
+            .read(move |tx| {
+                let (install, except) = (install.clone(), except.clone());
+                Box::pin(async move {
+                    let row = tx.get("SELECT moves FROM installs WHERE id = $1", params![&install]).await?;
+                    let moves = row.ok_or(StoreError::NotFound("install"))?.get(0)?;
+                    let sql = "SELECT s.locks, s.name, s.workflow_id, w.type FROM workflow_steps s JOIN workflows w ON w.id = s.workflow_id WHERE s.install_id = $1 AND s.locks IS NOT NULL AND s.workflow_id <> $2";
+                    let rows = tx.query(sql, params![&install, &except]).await?;
+                    let held = rows.iter().map(|row| {
+                        Ok(HeldLock { lock: row.get(0)?, step: row.get(1)?, workflow_id: row.get(2)?, kind: row.get(3)? })
+                    });
+                    Ok((moves, held.collect::<Result<_>>()?))
+                })
+            })
+            .await
+    }
+
+    /// Writes the next state of a workflow, if nobody else has. False: read it again.
+    pub async fn change_workflow(&self, change: WorkflowChange) -> Result<bool> {
+        let keys = self.org_keys(&change.row.org_id).await?;
+        let sealed = change
+            .parts
+            .iter()
+            .map(|(part, value)| SealedPart::new(&keys, &change.row.install_id, part, value.as_ref()));
+        let sealed = sealed.collect::<Vec<_>>();
+        let displays = change
+            .displays
+            .iter()
+            .map(|(step, display)| (step.clone(), keys.seal(&display_place(step), display.to_string().as_bytes())));
+        let displays = displays.collect::<Vec<_>>();
+        let org = change.row.org_id.clone();
+        let written = self
+            .main()
+            .write(move |tx| {
+                let (change, sealed, displays) = (change.clone(), sealed.clone(), displays.clone());
+                Box::pin(async move { write_change(tx, change, sealed, displays).await })
+            })
+            .await?;
+        if written {
+            self.wake_workflows(&org);
+        }
+        Ok(written)
+    }
+
+    /// What people are shown of a plan.
+    pub async fn step_display(&self, org: &OrgId, step: &StepId) -> Result<Option<Json>> {
+        let (org_id, id) = (org.clone(), step.clone());
+        let sealed: Option<Vec<u8>> = self
+            .main()
+            .glance(move |tx| {
+                let (org, id) = (org_id.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = "SELECT display FROM workflow_steps WHERE org_id = $1 AND id = $2";
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("step"))?.get(0)
+                })
+            })
+            .await?;
+        let Some(sealed) = sealed else { return Ok(None) };
+        let text = self.open_sealed(org, &display_place(step), &sealed).await?;
+        serde_json::from_slice(&text).map(Some).map_err(|_| StoreError::corrupt("display"))
+    }
+
+    /// The job of a step.
+    pub async fn job_of_step(&self, org: &OrgId, step: &StepId) -> Result<Option<crate::Job>> {
+        let (org_id, id) = (org.clone(), step.clone());
+        let job: Option<JobId> = self
+            .main()
+            .glance(move |tx| {
+                let (org, id) = (org_id.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = "SELECT id FROM jobs WHERE org_id = $1 AND step_id = $2";
+                    tx.get(sql, params![&org, &id]).await?.map(|row| row.get(0)).transpose()
+                })
+            })
+            .await?;
+        match job {
+            Some(job) => self.job(org, &job).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Something about an install has changed that its workflows may wait for.
+    pub async fn wake_install(&self, install: &Install, now: Timestamp) -> Result<()> {
+        let id = install.id.clone();
+        self.main()
+            .write(move |tx| {
+                let id = id.clone();
+                Box::pin(async move { wake_install(tx, &id, now).await })
+            })
+            .await?;
+        self.wake_workflows(&install.org_id);
+        Ok(())
+    }
+}
+
+async fn write_change(
+    tx: &mut Tx<'_>,
+    change: WorkflowChange,
+    sealed: Vec<SealedPart>,
+    displays: Vec<(StepId, Vec<u8>)>,
+) -> Result<bool> {
+    let WorkflowChange { row, steps, due_at, moves, freed, events, actor, now, .. } = change;
+    // Of two replicas that start something in the same install, one finds another count.
+    if let Some(moves) = moves {
+        let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND moves = $2";
+        if tx.exec(sql, params![&row.install_id, moves]).await? != 1 {
+            return Ok(false);
+        }
+    }
+    // What happened meanwhile makes it due at once.
+    let changed = tx
+        .exec(
+            "UPDATE workflows SET status = $3, body = $4, updated_at = $5, started_at = $6, finished_at = $7, version = version + 1, due_at = CASE WHEN dirty = $8 THEN $9 ELSE $5 END WHERE id = $1 AND version = $2",
+            params![&row.id, row.version, &row.status, row.body.to_string(), now, row.started_at, row.finished_at, row.dirty, due_at],
+        )
+        .await?;
+    if changed != 1 {
+        return Ok(false);
+    }
+    put_steps(tx, &row, &steps).await?;
+    for (step, display) in displays {
+        tx.exec_later("UPDATE workflow_steps SET display = $2 WHERE id = $1", params![&step, display]).await?;
+    }
+    insert_parts(tx, &row.org_id, &row.install_id, &sealed, Some(&row.id), now).await?;
+    if freed {
+        let sql = "UPDATE workflows SET due_at = $2, dirty = dirty + 1 WHERE install_id = $1 AND id <> $3 AND status IN ('pending', 'in-progress', 'approval-awaiting')";
+        tx.exec_later(sql, params![&row.install_id, now, &row.id]).await?;
+    }
+    for (kind, data) in events {
+        let subject = ("workflow", row.id.as_str());
+        record(tx, Note { org: &row.org_id, now, kind, subject, actor: &actor, data }).await?;
+    }
+    Ok(true)
+}
