@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, Value};
-use serde::Deserialize as _;
 
 use crate::check::{Info, PolicyError, load};
 use crate::subject::Input;
@@ -68,22 +67,11 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// What an evaluation sees, with what it is about.
-struct Ready {
-    object: Option<String>,
-    value: Value,
-}
-
-fn inputs(subject: &Subject, limits: Limits) -> Result<Vec<Ready>, String> {
-    let bytes = size(subject, limits.input_bytes_max);
-    if bytes > limits.input_bytes_max {
+fn inputs(subject: &Subject, limits: Limits) -> Result<Vec<Input>, String> {
+    if size(subject, limits.input_bytes_max) > limits.input_bytes_max {
         return Err(format!("what is to be judged is larger than {} bytes", limits.input_bytes_max));
     }
-    let ready = |Input { object, value }| match Value::deserialize(value) {
-        Ok(value) => Ok(Ready { object, value }),
-        Err(error) => Err(format!("what is to be judged can't be read: {error}")),
-    };
-    subject.inputs().into_iter().map(ready).collect()
+    subject.inputs().map_err(|error| format!("what is to be judged can't be read: {error}"))
 }
 
 /// The size as JSON; where it is above the bound, any number above it.
@@ -112,7 +100,7 @@ fn size(subject: &Subject, bound: u64) -> u64 {
 /// One policy over all that is judged.
 fn judge(
     policy: &Policy,
-    inputs: &[Ready],
+    inputs: &[Input],
     time_max: Duration,
     said: &mut Said,
     evaluated: &mut usize,
@@ -154,7 +142,7 @@ enum Broken {
 type Found = (Severity, String, Option<String>);
 
 /// One policy over one object.
-fn one(engine: &mut Engine, info: &Info, input: &Ready, left: Duration) -> Result<Vec<Found>, Broken> {
+fn one(engine: &mut Engine, info: &Info, input: &Input, left: Duration) -> Result<Vec<Found>, Broken> {
     engine.set_execution_timer_config(ExecutionTimerConfig { limit: left, check_interval: STEPS });
     engine.set_input(input.value.clone());
     let mut found = Vec::new();

@@ -1,7 +1,10 @@
 //! What is judged, and how a policy sees it.
 
+use std::collections::BTreeMap;
+
+use regorus::Value as Rego;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Lists inside lists are looked into this deep.
 const LISTS_DEPTH_MAX: usize = 8;
@@ -23,8 +26,10 @@ pub enum Subject {
 pub(crate) struct Input {
     /// What the verdicts are about, where that is known.
     pub(crate) object: Option<String>,
-    pub(crate) value: Value,
+    pub(crate) value: Rego,
 }
+
+type Result<T> = std::result::Result<T, serde_json::Error>;
 
 impl Subject {
     pub(crate) const fn what(&self) -> &'static str {
@@ -35,22 +40,35 @@ impl Subject {
         }
     }
 
-    pub(crate) fn inputs(&self) -> Vec<Input> {
+    pub(crate) fn inputs(&self) -> Result<Vec<Input>> {
         match self {
-            Self::Plan(plan) => vec![Input { object: None, value: json!({ "plan": plan }) }],
-            Self::Image { image, tag, metadata } => vec![Input {
+            Self::Plan(plan) => Ok(vec![Input { object: None, value: object([("plan", rego(plan)?)]) }]),
+            Self::Image { image, tag, metadata } => Ok(vec![Input {
                 object: Some(if tag.is_empty() { image.clone() } else { format!("{image}:{tag}") }),
-                value: json!({ "image": image, "tag": tag, "metadata": metadata }),
-            }],
+                value: object([
+                    ("image", image.as_str().into()),
+                    ("tag", tag.as_str().into()),
+                    ("metadata", rego(metadata)?),
+                ]),
+            }]),
             Self::Objects(objects) => {
                 let mut inputs = Vec::new();
                 for object in objects {
-                    spread(object, None, LISTS_DEPTH_MAX, &mut inputs);
+                    spread(object, None, LISTS_DEPTH_MAX, &mut inputs)?;
                 }
-                inputs
+                Ok(inputs)
             }
         }
     }
+}
+
+/// Without a copy in between: plans are large.
+fn rego(value: &Value) -> Result<Rego> {
+    Rego::deserialize(value)
+}
+
+fn object<const N: usize>(fields: [(&str, Rego); N]) -> Rego {
+    fields.into_iter().map(|(key, value)| (key.into(), value)).collect::<BTreeMap<Rego, Rego>>().into()
 }
 
 fn text<'v>(value: &'v Value, key: &str) -> &'v str {
@@ -58,27 +76,29 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 }
 
 /// An object, or those of a list: what is applied as one document must not hide another.
-fn spread(object: &Value, of_list: Option<(&str, &str)>, depth: usize, inputs: &mut Vec<Input>) {
-    if object.is_null() {
-        return;
+fn spread(whole: &Value, of_list: Option<(&str, &str)>, depth: usize, inputs: &mut Vec<Input>) -> Result<()> {
+    if whole.is_null() {
+        return Ok(());
     }
-    let (mut version, mut kind) = (text(object, "apiVersion"), text(object, "kind"));
+    let (mut version, mut kind) = (text(whole, "apiVersion"), text(whole, "kind"));
     if kind.is_empty() {
         (version, kind) = of_list.unwrap_or((version, kind));
     }
-    let items = object.get("items").and_then(Value::as_array).filter(|_| depth > 0);
+    let items = whole.get("items").and_then(Value::as_array).filter(|_| depth > 0);
     if let (Some(items), Some(item_kind)) = (items, kind.strip_suffix("List")) {
         let of_list = Some((version, item_kind)).filter(|_| !item_kind.is_empty());
         for item in items {
-            spread(item, of_list, depth - 1, inputs);
+            spread(item, of_list, depth - 1, inputs)?;
         }
         if item_kind.is_empty() {
-            return;
+            return Ok(());
         }
     }
     let (group, plain_version) = version.split_once('/').unwrap_or(("", version));
-    let review = json!({ "kind": { "group": group, "version": plain_version, "kind": kind }, "object": object });
-    inputs.push(Input { object: label(kind, object), value: json!({ "review": review }) });
+    let gvk = object([("group", group.into()), ("version", plain_version.into()), ("kind", kind.into())]);
+    let value = object([("review", object([("kind", gvk), ("object", rego(whole)?)]))]);
+    inputs.push(Input { object: label(kind, whole), value });
+    Ok(())
 }
 
 /// `Deployment/shop/web`, or without the namespace.
