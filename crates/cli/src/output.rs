@@ -75,14 +75,18 @@ pub(crate) fn status(text: impl ToString) -> Cell {
     let cell = cell(text);
     let tone = match cell.text.as_str() {
         "finished" | "active" | "ok" => Tone::Good,
-        "failed" | "error" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" => Tone::Bad,
-        "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled" => {
-            Tone::Busy
-        }
+        "failed" | "error" | "deny" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" => Tone::Bad,
+        "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled"
+        | "warn" => Tone::Busy,
         "not-attempted" | "expired" => Tone::Dim,
         _ => Tone::Plain,
     };
     Cell { tone, ..cell }
+}
+
+/// `1 policy`, `2 policies`.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 impl Output {
