@@ -100,6 +100,9 @@ pub enum Command {
     /// Logins that builds use at git hosts and registries
     #[command(subcommand, visible_alias = "source")]
     Sources(Sources),
+    /// Rules about what may be deployed
+    #[command(subcommand, visible_alias = "policy")]
+    Policies(Policies),
     /// Scripts that run in an install
     #[command(subcommand, visible_alias = "action")]
     Actions(Actions),
@@ -180,10 +183,12 @@ pub enum Orgs {
 
 mod apps;
 mod builds;
+mod policies;
 mod workflows;
 
 pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 pub(crate) use builds::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
+pub(crate) use policies::{Policies, TestPolicies};
 pub(crate) use workflows::{
     Deploy, Drift, Provision, Reprovision, Rollback, SetInstall, Start, Steps, Teardown, Workflows,
 };
@@ -671,6 +676,8 @@ mod tests {
             "tokens create ci --role read-only --expires 30d",
             "installs create x --app a --gcp-project p --gcp-region r",
             "logs job0123456789abcdefghijklm -f --pipe stderr",
+            "policies test shop --input plan.json --kind terraform_module --component web --policy p --json",
+            "policy test --image nginx:1 --metadata m.json",
         ];
         for line in good {
             let parsed = Whole::try_parse_from(std::iter::once("ferry").chain(line.split(' ')));
@@ -688,6 +695,9 @@ mod tests {
             "installs create x --app a --gcp-project p",
             "logs job0123456789abcdefghijklm -f --raw",
             "tokens create ci --role root",
+            "policies test --input a --image b",
+            "policies test --metadata m.json",
+            "policies test --kind kubernetes_cluster",
         ];
         for line in bad {
             let parsed = Whole::try_parse_from(std::iter::once("ferry").chain(line.split(' ')));

@@ -23,6 +23,7 @@ mod jobs;
 mod logs;
 mod manifest;
 mod orgs;
+mod policies;
 mod runners;
 mod tokens;
 mod version;
@@ -48,6 +49,7 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
         Command::Artifacts(command) => Box::pin(artifacts::run(&connect(global).await?, out, command)).await,
         Command::Registry(command) => artifacts::registry(global, out, command).await,
         Command::Sources(command) => artifacts::sources(&connect(global).await?, out, command).await,
+        Command::Policies(command) => Box::pin(policies::run(out, command)).await,
         Command::Actions(command) => Box::pin(actions::run(&connect(global).await?, out, command)).await,
         Command::Jobs(command) => Box::pin(jobs::run(&connect(global).await?, out, command)).await,
         Command::Logs(args) => logs::run(&connect(global).await?, out, args).await,

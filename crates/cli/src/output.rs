@@ -75,14 +75,19 @@ pub(crate) fn status(text: impl ToString) -> Cell {
     let cell = cell(text);
     let tone = match cell.text.as_str() {
         "finished" | "active" | "ok" | "success" | "approved" | "no-drift" => Tone::Good,
-        "failed" | "error" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" | "drifted"
+        "failed" | "error" | "deny" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" | "drifted"
         | "approval-denied" | "approval-expired" => Tone::Bad,
         "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled"
-        | "approval-awaiting" => Tone::Busy,
+        | "approval-awaiting" | "warn" => Tone::Busy,
         "not-attempted" | "expired" | "auto-skipped" | "user-skipped" | "discarded" => Tone::Dim,
         _ => Tone::Plain,
     };
     Cell { tone, ..cell }
+}
+
+/// `1 policy`, `2 policies`.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 impl Output {

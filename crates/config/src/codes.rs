@@ -85,6 +85,9 @@ codes! {
     BadJson = "bad_json": "A text that must be JSON is not.",
         "Policy documents and permission boundaries are handed to the cloud as they are.",
         "Correct the JSON at the place that the message names.";
+    BadPolicy = "bad_policy": "A policy can't be read as Rego, or says nothing.",
+        "Policies on what is deployed are Rego of `package nuon` (or `ferry`) with rules `deny` and `warn`, in the old or the new syntax. A policy stands alone: it reads no other data, and has no network, no clock and no randomness. One that can't be evaluated denies everything.",
+        "Correct the policy at the place that the message names; docs/policies.md has an example, and `ferry policies test` tries it out.";
     BadAddress = "bad_address": "An address is not of the form that is needed here.",
         "Templates of an AWS stack are read by CloudFormation, which takes them from S3 only.",
         "Put the file where the message says, and name it by its https address.";

@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use api::client::Client;
 use api::control::{CreateApp, SyncedApp};
-use config::{AppConfig, Diagnostic, Graph, Loaded, Options, Severity, Tree};
+use config::{AppConfig, Diagnostic, Graph, Loaded, Options, Severity, Sources, Tree};
 use serde_json::{Value, json};
 
 use crate::args::{AppDir, Global, GraphFormat, SyncApp};
-use crate::commands::builds;
+use crate::commands::{builds, policies};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, bytes};
 use crate::progress::Progress;
@@ -66,7 +66,8 @@ async fn read(out: &Output, args: &AppDir, complete: bool) -> Result<Read> {
     if let Some(failure) = fetched.failures.into_iter().next().filter(|_| complete) {
         return Err(failure);
     }
-    let loaded = config::load(&tree, Options { strict: args.strict, complete });
+    let mut loaded = config::load(&tree, Options { strict: args.strict, complete });
+    policies::diagnose(&tree, &mut loaded);
     Ok(Read { tree, loaded })
 }
 
@@ -123,15 +124,22 @@ fn summary(loaded: &Loaded) -> String {
     counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| number(*n, what)).collect::<Vec<_>>().join(", ")
 }
 
-/// The config of a directory that has no errors; otherwise they are shown.
-async fn valid(out: &Output, args: &AppDir, complete: bool) -> Result<std::result::Result<(Tree, AppConfig), u8>> {
+/// An app's directory without errors.
+pub(super) struct App {
+    pub(super) tree: Tree,
+    pub(super) config: AppConfig,
+    pub(super) sources: Sources,
+}
+
+/// The app of a directory that has no errors; otherwise they are shown.
+pub(super) async fn valid(out: &Output, args: &AppDir, complete: bool) -> Result<std::result::Result<App, u8>> {
     let read = read(out, args, complete).await?;
     match read.loaded.config.clone() {
         Some(config) => {
             if !out.json {
                 report(out, &read);
             }
-            Ok(Ok((read.tree, config)))
+            Ok(Ok(App { tree: read.tree, config, sources: read.loaded.sources }))
         }
         None => {
             if out.json {
@@ -145,7 +153,7 @@ async fn valid(out: &Output, args: &AppDir, complete: bool) -> Result<std::resul
 }
 
 pub(super) async fn graph(out: &Output, args: &AppDir, format: GraphFormat) -> Result<u8> {
-    let (_, config) = match valid(out, args, false).await? {
+    let App { config, .. } = match valid(out, args, false).await? {
         Ok(read) => read,
         Err(code) => return Ok(code),
     };
@@ -197,7 +205,7 @@ enum Synced {
 
 /// Syncs a directory once.
 async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std::result::Result<Synced, u8>> {
-    let (tree, config) = match valid(out, &args.dir, true).await? {
+    let App { tree, config, .. } = match valid(out, &args.dir, true).await? {
         Ok(read) => read,
         Err(code) => return Ok(Err(code)),
     };

@@ -3,4 +3,5 @@
 mod client;
 mod commands;
 mod ferry;
+mod policies;
 mod server;

@@ -182,7 +182,7 @@ fn policies(checker: &mut Checker) {
             checker.say(said.hint(format!("write `engine = \"{wanted}\"`")), format!("{path}/engine"));
         }
         if !cluster && !policy.contents.is_empty() && !policy.contents.lines().any(is_own_package) {
-            let said = warning(Code::NoEffect, "only rules of `package nuon` are looked at");
+            let said = error(Code::BadPolicy, "only rules of `package nuon` are looked at");
             checker.say(said.hint("write `package nuon` at the top"), format!("{path}/contents"));
         }
         let all = policy.components.iter().any(|name| name == "*");
@@ -207,5 +207,6 @@ fn policies(checker: &mut Checker) {
 }
 
 fn is_own_package(line: &str) -> bool {
-    line.strip_prefix("package").is_some_and(|name| name.split('#').next().unwrap_or_default().trim() == "nuon")
+    let name = line.trim_start().strip_prefix("package").and_then(|rest| rest.split('#').next()).unwrap_or_default();
+    ["nuon", "ferry"].contains(&name.trim())
 }

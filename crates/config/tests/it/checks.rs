@@ -303,7 +303,7 @@ fn secrets_and_roles() {
         ),
         (
             &[("policies.toml", "[[policy]]\ntype = \"sandbox\"\ncontents = \"package other\"\n")],
-            &["policies.toml:3:12 warning no_effect only rules of `package nuon` are looked at"],
+            &["policies.toml:3:12 error bad_policy only rules of `package nuon` are looked at"],
         ),
         (&[("permissions/r.toml", role)], &["permissions/r.toml:1:1 error missing_key `policies`"]),
         (
