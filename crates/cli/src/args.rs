@@ -171,6 +171,9 @@ pub enum Orgs {
         /// Play all its jobs instead of carrying them out: a rehearsal without a cloud
         #[arg(long)]
         simulated: bool,
+        /// How they are played: `seed`, `step_ms`, `fail_percent`, `drift_percent`; give it several times for several
+        #[arg(long, value_name = "NAME=NUMBER", value_parser = key_number, requires = "simulated")]
+        simulation: Vec<(String, u64)>,
     },
     /// Show an org; the selected one by default
     Get { name: Option<String> },
@@ -558,6 +561,11 @@ pub struct Events {
 /// A name, or an id, which has the form of a name too.
 fn name(text: &str) -> Result<String, String> {
     model::name::check(text).map(|()| text.to_owned())
+}
+
+fn key_number(text: &str) -> Result<(String, u64), String> {
+    let (key, value) = key_value(text)?;
+    Ok((key, value.parse().map_err(|_| format!("`{value}` is not a number"))?))
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -449,7 +449,9 @@ async fn wait_for_server(dir: &Path, server: &mut Kept) -> anyhow::Result<(Strin
 async fn ensure_install(client: &Client, args: &DevArgs) -> anyhow::Result<(Org, Install)> {
     let org = match client.orgs().await?.into_iter().find(|o| o.name == args.org) {
         Some(org) => org,
-        None => client.create_org(&CreateOrg { name: args.org.clone(), use_sandbox_mode: false }).await?,
+        None => {
+            client.create_org(&CreateOrg { name: args.org.clone(), use_sandbox_mode: false, simulation: None }).await?
+        }
     };
     let client = client.with_org(Some(org.id.to_string()));
     let app = match client.apps().await?.into_iter().find(|a| a.name == args.app) {

@@ -247,7 +247,10 @@ impl System {
             runner_url: runner_url.clone(),
         };
         let client = client(&control_url, &options);
-        let org = client.create_org(&CreateOrg { name: "acme".into(), use_sandbox_mode: false }).await.expect("an org");
+        let org = client
+            .create_org(&CreateOrg { name: "acme".into(), use_sandbox_mode: false, simulation: None })
+            .await
+            .expect("an org");
         let client = client.with_org(Some(org.id.to_string()));
         let install = make_install(&client).await;
         Self {

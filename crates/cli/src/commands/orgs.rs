@@ -26,8 +26,9 @@ pub(super) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<
                 },
             )?;
         }
-        Orgs::Create { name, no_select, simulated } => {
-            let org = client.create_org(&CreateOrg { name, use_sandbox_mode: simulated }).await?;
+        Orgs::Create { name, no_select, simulated, simulation } => {
+            let simulation = simulated.then(|| simulation.into_iter().collect());
+            let org = client.create_org(&CreateOrg { name, use_sandbox_mode: simulated, simulation }).await?;
             let selected = if no_select { None } else { select(&target, &org)? };
             if out.json {
                 out.json(&org)?;

@@ -68,6 +68,16 @@ fn body_of(method: &str, path: &str) -> Value {
         ("post", "/v1/source-logins") => json!({ "prefix": "example.com", "username": "u", "password": "secret" }),
         ("post", "/v1/tokens") => json!({ "name": "another", "role": "read-only" }),
         ("patch", "/v1/runners/{runner_id}/settings") => json!({ "drain_s": 1 }),
+        ("post", "/v1/installs/{install_id}/workflows") => json!({ "type": "deploy_components" }),
+        (
+            "post",
+            "/v1/installs/{install_id}/components/deploy-all"
+            | "/v1/installs/{install_id}/reprovision"
+            | "/v1/installs/{install_id}/deprovision",
+        )
+        | ("patch", "/v1/installs/{install_id}") => json!({}),
+        ("patch", "/v1/workflows/{workflow_id}") => json!({ "approval_option": "approve-all" }),
+        ("post", path) if path.starts_with("/v1/workflows/{workflow_id}") => json!({ "response_type": "approve" }),
         ("put", "/v1/archives/{digest}") => Value::Null,
         (
             "post",
@@ -121,6 +131,8 @@ struct Things {
     action: String,
     config: String,
     build: String,
+    workflow: String,
+    step: String,
 }
 
 impl Things {
@@ -140,7 +152,11 @@ impl Things {
         let synced = system.ferry(&["apps", "sync", dir, "--app", app, "--no-wait", "--json"]).await;
         let synced: Value = serde_json::from_slice(&synced.stdout).unwrap();
         let build = synced["builds"][0]["id"].as_str().unwrap().to_owned();
-        Self { token, job, component, action, config: made("config").await, build }
+        let started = json!({ "type": "sync_secrets" });
+        let started = serde_json::from_value(started).unwrap();
+        let workflow = system.client.start_workflow(system.install.id.as_str(), &started).await.unwrap().workflow_id;
+        let step = system.client.workflow(&workflow).await.unwrap().steps[0].id.clone();
+        Self { token, job, component, action, config: made("config").await, build, workflow, step }
     }
 }
 
@@ -157,6 +173,9 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{action_workflow_id}", &things.action)
         .replace("{app_config_id}", &things.config)
         .replace("{build_id}", &things.build)
+        .replace("{workflow_id}", &things.workflow)
+        .replace("{step_id}", &things.step)
+        .replace("{approval_id}", "sha256:0")
         .replace("{secret_id}", "var00000000000000000000000")
         .replace("{run_id}", "arn00000000000000000000000")
         .replace("{digest}", model::Digest::of(b"").as_str());
@@ -183,7 +202,11 @@ async fn every_operation_is_closed_to_strangers_and_to_other_orgs() {
     let token = system.client.create_token(&token).await.unwrap();
     let things = Things::new(&system, token.id.to_string(), job).await;
     // Another org, with an admin token that is good for it alone.
-    let other = system.client.create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false }).await.unwrap();
+    let other = system
+        .client
+        .create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false, simulation: None })
+        .await
+        .unwrap();
     let in_other = system.client.with_org(Some(other.id.to_string()));
     let admin = CreateToken { name: "admin".into(), role: Role::Admin, expires_in_s: None };
     let admin = in_other.create_token(&admin).await.unwrap().token.unwrap();

@@ -69,7 +69,11 @@ async fn build_runners_come_when_they_are_needed_and_go_when_they_are_not() {
     let mut system = System::start(options).await;
     let (first, built) = (system.org.id.to_string(), [("net", "active"), ("note", "active")]);
     let built: Vec<(String, String)> = built.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-    let other = system.client.create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false }).await.unwrap();
+    let other = system
+        .client
+        .create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false, simulation: None })
+        .await
+        .unwrap();
     let at_other = system.client.with_org(Some(other.id.to_string()));
     let described = CreateApp { name: "theirs".into(), display_name: String::new(), description: String::new() };
     at_other.create_app(&described).await.unwrap();

@@ -23,6 +23,7 @@ mod registry;
 mod registry_clients;
 mod security;
 mod versions;
+mod workflows;
 
 use std::path::PathBuf;
 use std::time::Duration;

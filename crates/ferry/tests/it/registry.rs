@@ -295,7 +295,11 @@ async fn nobody_sees_another_orgs_repositories() {
     let system = System::start(options()).await;
     let hub = Hub::of(&system);
     hub.push_image("app", "v1", b"layer").await.unwrap();
-    let other = system.client.create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false }).await.unwrap();
+    let other = system
+        .client
+        .create_org(&CreateOrg { name: "other".into(), use_sandbox_mode: false, simulation: None })
+        .await
+        .unwrap();
     let token = async |client: &api::client::Client, role| {
         let wanted = CreateToken { name: format!("{role:?}"), role, expires_in_s: None };
         client.create_token(&wanted).await.unwrap().token.unwrap()

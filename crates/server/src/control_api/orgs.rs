@@ -16,6 +16,9 @@ use crate::auth::{Caller, Reader};
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Page, Params};
 
+/// What can be said about a simulation.
+const SIMULATION: [&str; 4] = ["seed", "step_ms", "fail_percent", "drift_percent"];
+
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(current))
 }
@@ -59,6 +62,10 @@ async fn create(
         return Err(ApiError::new(api::ErrorCode::Forbidden, text));
     }
     model::name::check(&request.value.name).map_err(ApiError::invalid)?;
+    let settings = request.value.simulation.iter().flatten();
+    if let Some((name, _)) = settings.into_iter().find(|(name, _)| !SIMULATION.contains(&name.as_str())) {
+        return Err(ApiError::invalid(format!("a simulation has no `{name}`: it has {}", SIMULATION.join(", "))));
+    }
     let now = state.conductor.now();
     let id = OrgId::new(now, random_u128());
     let runner = NewRunner {
@@ -72,7 +79,7 @@ async fn create(
         id,
         name: request.value.name.clone(),
         sandbox_mode: request.value.use_sandbox_mode,
-        simulation: serde_json::json!({}),
+        simulation: serde_json::json!(request.value.simulation.clone().unwrap_or_default()),
         build_runner_id: runner.id.clone(),
         created_by: owner.account.id.clone(),
         created_at: now,
