@@ -76,7 +76,9 @@ pub(super) async fn shown(state: &AppState, build: Build, full: bool) -> ApiResu
         component_name: build.component,
         component_config_connection_id: build.section_id.to_string(),
         component_config_version: build.config_version,
-        status: status.into(),
+        // What the dialect's clients wait for.
+        status: if status == "cancelled" { "error" } else { status }.into(),
+        status_v2: Some(wire::CompositeStatus { status: status.into(), status_human_description: description.clone() }),
         status_description: description,
         git_ref: build.git_ref,
         no_op: build.same_as.is_some(),
