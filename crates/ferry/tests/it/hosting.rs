@@ -234,6 +234,16 @@ async fn a_build_runner_of_ones_own_is_left_alone() {
     let (org, id) = (system.org.id.to_string(), system.install.app_id.to_string());
     let mut runner = system.start_build_runner("mine", |_| {}).await;
     let dir = app(&system, "ours");
+    // It says what it can't build here.
+    let state = runner.state_dir.display().to_string();
+    let doctor = system.runner_command(&["doctor", "--state-dir", &state]).env("PATH", "/nowhere").output().unwrap();
+    let report = shown(&doctor);
+    assert!(doctor.status.success(), "a missing tool is no fault\n{report}");
+    for line in
+        ["no `buildah` or `podman` on PATH: no builds of images", "no `helm` on PATH: no charts of a repository"]
+    {
+        assert!(report.contains(line), "{report}");
+    }
     runner.kill();
     let offline = async || match system.client.runner(system.org.build_runner_id.as_str()).await.unwrap() {
         found if found.status == "active" => Err(found.status),
