@@ -1,31 +1,19 @@
-//! Plans builds: what each component of a config is made of, which of them must be made, and how they ended.
+//! Plans builds: which components of a config must be made, and how they ended. What each is made of: `recipes`.
 
-use std::collections::BTreeMap;
-
-use config::{Component, ComponentKind, ContainerImage};
-use model::build::{
-    Artifact, BuildOutputs, BuildSpec, BuiltFrom, ChartSource, Credentials, KnownBuild, Recipe, Repository, SyncSpec,
-};
-use model::spec::{Limits, SECRET_BYTES_MIN, Source, Work};
+use config::Component;
+use model::build::{Artifact, BuildOutputs, BuildSpec, BuiltFrom, KnownBuild, Recipe, Repository, Secrets, SyncSpec};
+use model::spec::{Limits, SECRET_BYTES_MIN, Work};
 use model::time::parse_duration;
-use model::{AppId, BuildId, ComponentId, ConfigId, Digest, JobState, OrgId, SectionId};
+use model::{AppId, BuildId, ComponentId, ConfigId, Digest, JobState, OrgId};
 use serde_json::Value;
 use store::{Build, BuildEnd, BuildStatus, Config, EntityKind, Result, Runner, Section, StoreError};
 
 use crate::Conductor;
+use crate::recipes::{Need, Subject, address, default_timeout_s, recipe_digest, reference, with_credentials};
 use crate::reconcile::go_on;
-use crate::submit::{Draft, git};
+use crate::submit::Draft;
 
 const SYNC_TIMEOUT_S: u64 = 900;
-
-/// What a component needs at a sync.
-#[derive(Debug, Clone, PartialEq)]
-enum Need {
-    Build(Box<Recipe>),
-    /// There is nothing to make.
-    Nothing,
-    Unsupported(String),
-}
 
 /// How a build differs from what the config says.
 #[derive(Debug, Clone, Default)]
@@ -35,173 +23,6 @@ pub struct Asked {
     /// Even where the source has not moved.
     pub anew: bool,
     pub idempotency: Option<store::Idempotency>,
-}
-
-/// One component of a config, to be built.
-#[derive(Debug, Clone)]
-pub(crate) struct Subject {
-    pub app_id: AppId,
-    pub component_id: String,
-    pub section_id: SectionId,
-    pub config_version: u64,
-    pub component: Component,
-    /// Digests of the app's local sources, by directory.
-    pub local_sources: BTreeMap<String, String>,
-}
-
-/// The longest build where the component says nothing, in seconds.
-fn default_timeout_s(recipe: &Recipe) -> u64 {
-    match recipe {
-        Recipe::DockerImage { .. } => 3600,
-        Recipe::TerraformModule { .. } | Recipe::ContainerImage { .. } => 900,
-        Recipe::HelmChart { .. } | Recipe::Manifest { .. } | Recipe::Kustomization { .. } => 300,
-    }
-}
-
-impl Subject {
-    fn source(
-        &self,
-        public: Option<&config::Repo>,
-        connected: Option<&config::Repo>,
-        reference: Option<&str>,
-    ) -> Result<Source> {
-        if let Some(local) = self.component.kind.local() {
-            let path = local.path();
-            let digest = path.and_then(|path| self.local_sources.get(&path).and_then(|text| Digest::parse(text).ok()));
-            let missing = || StoreError::Conflict(format!("`{}` was not uploaded with the sync", local.directory));
-            return Ok(Source::Archive { digest: digest.ok_or_else(missing)?, directory: None });
-        }
-        let repo = public.or(connected).ok_or_else(|| StoreError::Conflict("the component names no source".into()))?;
-        let mut source = git(repo, true);
-        if let (Source::Git { reference: known, .. }, Some(asked)) = (&mut source, reference) {
-            *known = Some(asked.to_owned());
-        }
-        Ok(source)
-    }
-
-    fn need(&self, reference: Option<&str>) -> Result<Need> {
-        let recipe = match &self.component.kind {
-            ComponentKind::TerraformModule(k) => Recipe::TerraformModule {
-                source: self.source(k.public_repo.as_ref(), k.connected_repo.as_ref(), reference)?,
-                terraform_version: k.terraform_version.clone(),
-                vendor_providers: k.vendor_providers,
-            },
-            ComponentKind::HelmChart(k) => Recipe::HelmChart {
-                chart: match &k.helm_repo {
-                    Some(repo) => ChartSource::Repository {
-                        url: repo.repo_url.clone(),
-                        chart: repo.chart.clone(),
-                        version: reference.map(str::to_owned).or_else(|| repo.version.clone()),
-                        credentials: None,
-                    },
-                    None => ChartSource::Directory {
-                        source: self.source(k.public_repo.as_ref(), k.connected_repo.as_ref(), reference)?,
-                    },
-                },
-            },
-            ComponentKind::KubernetesManifest(k) => match &k.kustomize {
-                Some(kustomize) => Recipe::Kustomization {
-                    source: self.source(k.public_repo.as_ref(), k.connected_repo.as_ref(), reference)?,
-                    path: kustomize.path.clone(),
-                    patches: kustomize.patches.clone(),
-                    enable_helm: kustomize.enable_helm,
-                    unrestricted: kustomize.load_restrictor.as_deref() == Some("none"),
-                },
-                None => Recipe::Manifest { contents: k.manifest.clone().unwrap_or_default() },
-            },
-            ComponentKind::DockerBuild(k) => Recipe::DockerImage {
-                source: self.source(k.public_repo.as_ref(), k.connected_repo.as_ref(), reference)?,
-                dockerfile: k.dockerfile.clone(),
-                target: k.target.clone(),
-                args: k.env_vars.clone().into_iter().chain(k.build_args.clone()).collect(),
-                // The values are looked up when the spec is made.
-                secrets: k.secrets.iter().map(|name| (name.clone(), String::new())).collect(),
-            },
-            ComponentKind::ContainerImage(k) => image(k, reference)?,
-            ComponentKind::Job(_) => return Ok(Need::Nothing),
-            ComponentKind::Pulumi(_) => {
-                return Ok(Need::Unsupported("components of type pulumi are not supported yet".into()));
-            }
-            ComponentKind::Unknown => return Ok(Need::Unsupported("the type of the component is not known".into())),
-        };
-        Ok(Need::Build(Box::new(recipe)))
-    }
-}
-
-fn image(kind: &ContainerImage, reference: Option<&str>) -> Result<Recipe> {
-    let ContainerImage { public, aws_ecr, gcp_gar, azure_acr } = kind;
-    let found = public.as_ref().map(|i| (i.image_url.clone(), &i.tag, &i.update_policy));
-    let found = found.or_else(|| aws_ecr.as_ref().map(|i| (i.image_url.clone(), &i.tag, &i.update_policy)));
-    let found = found.or_else(|| gcp_gar.as_ref().map(|i| (i.image_url.clone(), &i.tag, &i.update_policy)));
-    let found = found.or_else(|| {
-        azure_acr.as_ref().map(|i| {
-            let host = i.registry_url.trim_start_matches("https://").trim_end_matches('/');
-            let image_url = i.image_url.trim_start_matches("https://");
-            let image = if image_url.starts_with(host) { image_url.to_owned() } else { format!("{host}/{image_url}") };
-            (image, &i.tag, &i.update_policy)
-        })
-    });
-    let (image, tag, update_policy) =
-        found.ok_or_else(|| StoreError::Conflict("the component names no image".into()))?;
-    let tag = reference.map(str::to_owned).or_else(|| tag.clone());
-    let plain_http = image.starts_with("http://");
-    let image = image.trim_start_matches("http://").trim_start_matches("https://").to_owned();
-    let update_policy = if reference.is_some() { None } else { update_policy.clone() };
-    Ok(Recipe::ContainerImage { image, tag, update_policy, credentials: None, plain_http })
-}
-
-/// The branch, tag or commit that a recipe asks for.
-fn reference(recipe: &Recipe) -> String {
-    let of = |text: &Option<String>| text.clone().unwrap_or_default();
-    match recipe {
-        Recipe::ContainerImage { tag, update_policy, .. } => of(&tag.clone().or_else(|| update_policy.clone())),
-        Recipe::HelmChart { chart: ChartSource::Repository { version, .. } } => of(version),
-        _ => match recipe.source() {
-            Some(Source::Git { reference, .. }) => of(reference),
-            Some(Source::Archive { .. }) | None => String::new(),
-        },
-    }
-}
-
-/// Names a recipe: everything it says, and what its local source holds.
-fn recipe_digest(recipe: &Recipe) -> String {
-    Digest::of(serde_json::to_string(recipe).unwrap_or_default().as_bytes()).as_str().to_owned()
-}
-
-/// The address that credentials of a recipe are looked up by.
-fn address(recipe: &Recipe) -> Option<String> {
-    match recipe {
-        Recipe::ContainerImage { image, plain_http, .. } => {
-            let scheme = if *plain_http { "http" } else { "https" };
-            let named = image.split_once('/').is_some_and(|(host, _)| host.contains(['.', ':']) || host == "localhost");
-            Some(match (named, image.contains('/')) {
-                (true, _) => format!("{scheme}://{image}"),
-                (false, true) => format!("{scheme}://docker.io/{image}"),
-                (false, false) => format!("{scheme}://docker.io/library/{image}"),
-            })
-        }
-        Recipe::HelmChart { chart: ChartSource::Repository { url, .. } } => Some(url.clone()),
-        _ => match recipe.source() {
-            Some(Source::Git { url, .. }) => Some(url.clone()),
-            Some(Source::Archive { .. }) | None => None,
-        },
-    }
-}
-
-fn with_credentials(recipe: &mut Recipe, found: Credentials) {
-    match recipe {
-        Recipe::ContainerImage { credentials, .. }
-        | Recipe::HelmChart { chart: ChartSource::Repository { credentials, .. } }
-        | Recipe::TerraformModule { source: Source::Git { credentials, .. }, .. }
-        | Recipe::HelmChart { chart: ChartSource::Directory { source: Source::Git { credentials, .. } } }
-        | Recipe::Kustomization { source: Source::Git { credentials, .. }, .. }
-        | Recipe::DockerImage { source: Source::Git { credentials, .. }, .. } => *credentials = Some(found),
-        Recipe::TerraformModule { .. }
-        | Recipe::HelmChart { .. }
-        | Recipe::Manifest { .. }
-        | Recipe::Kustomization { .. }
-        | Recipe::DockerImage { .. } => {}
-    }
 }
 
 impl Conductor {
@@ -262,19 +83,22 @@ impl Conductor {
     async fn subjects(&self, org: &OrgId, config: &Config) -> Result<Vec<Subject>> {
         let sections = self.store.sections(org, &config.id).await?;
         let (_, local_sources) = crate::app::assemble(sections.iter().map(|s| &s.body))?;
+        let kind = EntityKind::Component.section();
         let of = |section: &Section| {
-            let found = section.body.get(EntityKind::Component.section())?.get(0)?;
-            let component: Component = serde_json::from_value(found.clone()).ok()?;
-            Some(Subject {
+            let damaged =
+                |why: &str| StoreError::Conflict(format!("component `{}` can't be read: {why}", section.name));
+            let found = section.body.get(kind).and_then(|all| all.get(0)).ok_or_else(|| damaged("it says nothing"))?;
+            let component: Component = serde_json::from_value(found.clone()).map_err(|e| damaged(&e.to_string()))?;
+            Ok(Subject {
                 app_id: config.app_id.clone(),
-                component_id: section.entity_id.clone()?,
+                component_id: section.entity_id.clone().ok_or_else(|| damaged("it has no id"))?,
                 section_id: section.id.clone(),
                 config_version: config.version.unwrap_or_default(),
                 component,
                 local_sources: local_sources.clone(),
             })
         };
-        Ok(sections.iter().filter(|s| s.kind == EntityKind::Component.section()).filter_map(of).collect())
+        sections.iter().filter(|s| s.kind == kind).map(of).collect()
     }
 
     async fn build(
@@ -395,7 +219,7 @@ impl Conductor {
             secrets.push(found.password.clone());
             with_credentials(&mut recipe, found);
         }
-        if let Recipe::DockerImage { secrets: wanted, .. } = &mut recipe
+        if let Recipe::DockerImage { secrets: Secrets(wanted), .. } = &mut recipe
             && !wanted.is_empty()
         {
             let variables = self.store.variables(org, &subject.app_id).await?;

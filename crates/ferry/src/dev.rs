@@ -408,9 +408,7 @@ fn spawn_server(args: &DevArgs, dir: &Path, ports: (u16, u16)) -> anyhow::Result
             .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{port}"))
             .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner_port}"))
             .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", dir.join("token"))
-            .env("FERRY_AUTH__BOOTSTRAP_EMAIL", "dev@localhost")
-            // Of every other org; that of the first one is started below.
-            .env("FERRY_BUILDS__LAUNCHER", "process");
+            .env("FERRY_AUTH__BOOTSTRAP_EMAIL", "dev@localhost");
         if let Some(url) = &database {
             command.env("FERRY_DATABASE__URL", url);
         }

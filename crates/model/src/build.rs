@@ -85,7 +85,7 @@ pub enum Recipe {
         args: BTreeMap<String, String>,
         /// For `RUN --mount=type=secret,id=NAME`; in no layer and no log. The values stand in the spec's `secrets` too.
         #[serde(default)]
-        secrets: BTreeMap<String, String>,
+        secrets: Secrets,
     },
     /// An image of another registry, copied with all its platforms.
     ContainerImage {
@@ -164,6 +164,17 @@ pub struct Credentials {
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Credentials({})", self.username)
+    }
+}
+
+/// Secrets by their names, which are all that is shown of them.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secrets(pub BTreeMap<String, String>);
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
@@ -272,4 +283,18 @@ pub mod media {
     pub const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
     pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
     pub const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_shown_by_name_alone() {
+        let credentials = Credentials { username: "ada".into(), password: "hunter22".into() };
+        let secrets = Secrets([("NPM_TOKEN".to_owned(), "hunter22".to_owned())].into());
+        let shown = format!("{credentials:?} {secrets:?}");
+        assert_eq!(shown, r#"Credentials(ada) {"NPM_TOKEN"}"#);
+        assert_eq!(serde_json::to_string(&secrets).unwrap(), r#"{"NPM_TOKEN":"hunter22"}"#);
+    }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::{BuildSpec, Credentials, SyncSpec};
 use crate::{AppId, Digest, InstallId, JobId, JobType, OrgId, constants};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
     pub org_id: OrgId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,6 +24,13 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
     pub work: Work,
+}
+
+/// Its name alone: secrets stand in it, in more than one place.
+impl std::fmt::Debug for JobSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "JobSpec({})", self.job_id)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

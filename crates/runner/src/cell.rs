@@ -29,6 +29,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::execute::tool;
+
 /// Where the users of cells begin on a host whose runner is root: far from all that a distribution gives out.
 const FIRST_USER: u32 = 0x7700_0000;
 /// So many runners of a host have users of their own, or nearly so: they are chosen by chance.
@@ -74,6 +76,16 @@ pub enum Network {
     Outward,
     /// The host's: for programs that run nothing of a stranger.
     Host,
+}
+
+impl Network {
+    /// Outward where the host has what makes it.
+    pub fn of_host() -> Self {
+        use rustix::fs::{Access, access};
+        let has = |name: &str| tool::find(name).is_some() || Path::new("/usr/sbin").join(name).exists();
+        let may = access("/dev/net/tun", Access::READ_OK | Access::WRITE_OK).is_ok();
+        if may && has("slirp4netns") && has("ip") { Self::Outward } else { Self::None }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

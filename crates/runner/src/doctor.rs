@@ -10,12 +10,22 @@ use model::Timestamp;
 use model::constants::{PROTOCOL, SKEW_S};
 use serde::{Deserialize, Serialize};
 
+use crate::cell::Network;
+use crate::execute::tool;
 use crate::{limits, net, shim};
 
 /// Files of the state directory that the session keeps.
 pub const LOCK_FILE: &str = "lock";
 pub const KEY_FILE: &str = "session.key";
 const HOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// What a build runner uses, any of them, and what it can't do without.
+const BUILD_TOOLS: [(&str, &[&str], &str); 5] = [
+    ("images", &["buildah", "podman"], "builds of images (docker_build)"),
+    ("cells", &["unshare"], "builds of images (docker_build)"),
+    ("charts", &["helm"], "charts of a repository or with dependencies (helm_chart)"),
+    ("kustomize", &["kustomize", "kubectl"], "kustomizations (kubernetes_manifest)"),
+    ("providers", &["terraform", "tofu"], "vendored providers (terraform_module)"),
+];
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -24,6 +34,8 @@ pub struct Options {
     pub ca_file: Option<PathBuf>,
     /// 0 = unknown.
     pub disk_floor_bytes: u64,
+    /// It is a build runner.
+    pub builds: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +111,9 @@ pub async fn run(options: &Options) -> Report {
     let mut report = Report { version: env!("CARGO_PKG_VERSION").into(), checks: Vec::new() };
     check_state(options, &mut report);
     check_host(&mut report);
+    if options.builds {
+        check_builds(&mut report);
+    }
     check_network(options, &mut report).await;
     report
 }
@@ -157,12 +172,30 @@ fn check_host(report: &mut Report) {
         let hint = "Linux 5.13 or later with landlock among its security modules";
         report.hint("landlock", Status::Warn, "missing: scripts can read what the runner's user can", hint);
     }
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("git").is_file()));
-    if found {
+    if tool::find("git").is_some() {
         report.add("git", Status::Ok, "found on PATH");
     } else {
-        report.hint("git", Status::Warn, "not on PATH: steps with a git source fail", "install git");
+        report.hint("git", Status::Warn, "not on PATH: what has a git source fails", "install git");
+    }
+}
+
+/// Which builds are possible here. None is needed by all, so that a missing tool is no fault.
+fn check_builds(report: &mut Report) {
+    for (name, programs, what) in BUILD_TOOLS {
+        let (all, found) = (programs.join("` or `"), programs.iter().find(|program| tool::find(program).is_some()));
+        match found {
+            Some(found) => report.add(name, Status::Ok, format!("`{found}` is there")),
+            None => report.hint(
+                name,
+                Status::Warn,
+                format!("no `{all}` on PATH: no {what}"),
+                format!("install `{all}` on this host"),
+            ),
+        }
+    }
+    if Network::of_host() == Network::None {
+        let hint = "install slirp4netns and iproute2, and let the runner use /dev/net/tun";
+        report.hint("outward", Status::Warn, "images are built without a network", hint);
     }
 }
 
@@ -368,9 +401,16 @@ mod tests {
             ("nonsense".to_owned(), "url"),
         ];
         for (runner_url, hop) in cases {
-            let options = Options { runner_url, state_dir: dir.path().to_owned(), ca_file: None, disk_floor_bytes: 0 };
+            let options = Options {
+                runner_url,
+                state_dir: dir.path().to_owned(),
+                ca_file: None,
+                disk_floor_bytes: 0,
+                builds: true,
+            };
             let report = run(&options).await;
             assert!(!report.is_ok());
+            assert!(BUILD_TOOLS.iter().all(|(name, ..)| report.checks.iter().any(|c| c.name == *name)), "{report:?}");
             assert!(report.text().contains(&format!("the first failing hop: {hop}")), "{}", report.text());
         }
     }

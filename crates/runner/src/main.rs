@@ -264,6 +264,7 @@ fn check(look: &Look) -> anyhow::Result<ExitCode> {
         state_dir: state.path().to_owned(),
         ca_file: ca_file.clone(),
         disk_floor_bytes: session.as_ref().map_or(0, |s| s.settings.disk_floor_bytes),
+        builds: session.as_ref().is_some_and(|s| s.kind == RunnerKind::Build),
     };
     let report = on_runtime(async {
         let mut report = doctor::run(&options).await;

@@ -148,7 +148,8 @@ pub struct Registry {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Builds {
-    /// Who starts the build runners: `process` (this server, each as a process of its own) or `none` (you do).
+    /// Who starts the build runners: `process` (this server, each as a process of its own, but none that you have joined) or
+    /// `none` (you do).
     pub launcher: String,
     /// The program; `ferry-runner` beside this one when empty.
     pub runner_program: String,
@@ -187,7 +188,7 @@ impl Default for ServerConfig {
                 idle_s: 120,
                 stall_s: 60,
             },
-            builds: Builds { launcher: "none".into(), runner_program: String::new(), idle_s: 900, users_from: 0 },
+            builds: Builds { launcher: "process".into(), runner_program: String::new(), idle_s: 900, users_from: 0 },
             registry: Registry {
                 quota_bytes: 50 << 30,
                 grace_s: 86_400,

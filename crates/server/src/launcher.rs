@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use model::waiting::Presence;
-use model::{CredentialId, OrgId};
+use model::{CredentialId, OrgId, RunnerId};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ use crate::config::Builds;
 
 /// How often open builds are looked for.
 const LOOK: Duration = Duration::from_millis(500);
-/// A runner that someone else hosts has this long to come back before one is started here.
+/// Whoever brings a runner of their own has this long before one is started here.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Who ends before this has failed.
 const LASTS: Duration = Duration::from_secs(10);
@@ -37,6 +37,9 @@ struct Hosted {
     child: Child,
     started_at: Instant,
     needed_at: Instant,
+    runner: RunnerId,
+    /// When we last said that it is ours.
+    claimed_at: Instant,
     stopping: bool,
 }
 
@@ -52,6 +55,8 @@ struct Launcher {
     settings: Builds,
     program: PathBuf,
     dir: PathBuf,
+    /// Who we are to the other servers of this database.
+    host: String,
     hosted: HashMap<OrgId, Hosted>,
     /// Since when an org has builds and no runner.
     waiting: HashMap<OrgId, Instant>,
@@ -64,16 +69,24 @@ pub(crate) async fn run(state: AppState, stop: CancellationToken) {
     if settings.launcher != "process" {
         return;
     }
-    let program = match settings.runner_program.as_str() {
-        "" => std::env::current_exe().map(|exe| exe.with_file_name("ferry-runner")).unwrap_or_default(),
-        path => PathBuf::from(path),
-    };
+    let program = program(&settings);
+    if let Some(missing) = missing(&program) {
+        tracing::warn!("{missing}; or host build runners elsewhere and set builds.launcher to `none`");
+    }
     let dir = state.config.data_dir.join("build-runners");
+    let host = match host_name(&state, &dir) {
+        Ok(host) => host,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "this server hosts no build runners");
+            return;
+        }
+    };
     let mut launcher = Launcher {
         state,
         settings,
         program,
         dir,
+        host,
         hosted: HashMap::new(),
         waiting: HashMap::new(),
         failures: HashMap::new(),
@@ -90,9 +103,36 @@ pub(crate) async fn run(state: AppState, stop: CancellationToken) {
     for hosted in launcher.hosted.values_mut() {
         interrupt(&hosted.child);
     }
-    for (_, mut hosted) in launcher.hosted {
+    for hosted in launcher.hosted.values_mut() {
         let _ = tokio::time::timeout(Duration::from_secs(5), hosted.child.wait()).await;
+        let (store, now) = (launcher.state.store(), launcher.state.conductor.now());
+        // It is anybody's at once.
+        let _ = store.host_runner(&hosted.runner, &launcher.host, now, now).await;
     }
+}
+
+/// The program of the runners.
+pub(crate) fn program(settings: &Builds) -> PathBuf {
+    match settings.runner_program.as_str() {
+        "" => std::env::current_exe().map(|exe| exe.with_file_name("ferry-runner")).unwrap_or_default(),
+        path => PathBuf::from(path),
+    }
+}
+
+/// Says that it is not there; a bare name is looked for on PATH.
+pub(crate) fn missing(program: &Path) -> Option<String> {
+    let there = program.components().count() == 1 || program.exists();
+    (!there).then(|| format!("{} is missing: the server can't start build runners without it", program.display()))
+}
+
+/// A name that stays the same over restarts, so that a server need not wait for its own claims to end.
+fn host_name(state: &AppState, dir: &Path) -> anyhow::Result<String> {
+    let path = dir.join("host");
+    if !path.exists() {
+        crate::make_private(dir)?;
+        crate::write_private(&path, &format!("{:032x}", state.conductor.random_u128()))?;
+    }
+    Ok(fs_err::read_to_string(&path)?)
 }
 
 fn interrupt(child: &Child) {
@@ -118,6 +158,7 @@ impl Launcher {
                 self.failures.remove(&org);
             }
         }
+        self.renew_claims().await?;
         let now = Instant::now();
         let wanted = self.state.store().orgs_with_open_builds().await?;
         self.waiting.retain(|org, _| wanted.contains(org));
@@ -143,6 +184,34 @@ impl Launcher {
         Ok(())
     }
 
+    /// How long a runner is ours when nothing more is heard of us: as long as one counts as there that is not heard of.
+    fn claim(&self) -> Duration {
+        Duration::from_secs(self.state.config.timing.silent_offline_s)
+    }
+
+    async fn claimed(&self, runner: &RunnerId) -> anyhow::Result<bool> {
+        let now = self.state.conductor.now();
+        let until = now.plus_s(self.claim().as_secs().cast_signed());
+        Ok(self.state.store().host_runner(runner, &self.host, now, until).await?)
+    }
+
+    async fn renew_claims(&mut self) -> anyhow::Result<()> {
+        let due = |hosted: &Hosted| hosted.claimed_at.elapsed() > self.claim() / 3 && !hosted.stopping;
+        let due: Vec<_> =
+            self.hosted.iter().filter(|(_, h)| due(h)).map(|(o, h)| (o.clone(), h.runner.clone())).collect();
+        for (org, runner) in due {
+            let still_ours = self.claimed(&runner).await?;
+            let Some(hosted) = self.hosted.get_mut(&org) else { continue };
+            hosted.claimed_at = Instant::now();
+            if !still_ours {
+                tracing::info!(%org, "the build runner is hosted elsewhere now; the one here is stopped");
+                hosted.stopping = true;
+                interrupt(&hosted.child);
+            }
+        }
+        Ok(())
+    }
+
     fn note_failure(&mut self, org: &OrgId) {
         let failures = self.failures.entry(org.clone()).or_default();
         failures.count += 1;
@@ -153,6 +222,9 @@ impl Launcher {
 
     /// Starts the runner of an org, unless it is there, or may be on its way.
     async fn host(&mut self, org: &OrgId, now: Instant) -> anyhow::Result<()> {
+        if missing(&self.program).is_some() {
+            return Ok(());
+        }
         let runner = self.state.conductor.build_runner(org).await?;
         if self.state.conductor.presence(&runner) == Presence::Online {
             self.waiting.remove(org);
@@ -173,6 +245,9 @@ impl Launcher {
         let ours = state_dir.join("session.json").exists();
         let since = *self.waiting.entry(org.clone()).or_insert(now);
         if !ours && now.saturating_duration_since(since) < PATIENCE {
+            return Ok(());
+        }
+        if !self.claimed(&runner.id).await? {
             return Ok(());
         }
         self.waiting.remove(org);
@@ -213,7 +288,7 @@ impl Launcher {
             let credential = conductor.secret("fjc");
             let id = CredentialId::new(conductor.now(), conductor.random_u128());
             let (store, at) = (self.state.store(), conductor.now());
-            store.add_credential(org, &runner.id, id, &credential, "ferry", at).await?;
+            store.add_credential(org, &runner.id, id, &credential, store::SERVER, at).await?;
             command.env("FERRY_RUNNER_JOIN", credential);
             command.env("FERRY_RUNNER_TRUST_KEY", conductor.signing_keys().fingerprint());
         }
@@ -225,7 +300,9 @@ impl Launcher {
         command.process_group(0).kill_on_drop(false);
         let child = command.spawn().with_context(|| format!("{} can't be started", self.program.display()))?;
         tracing::info!(%org, pid = child.id(), "a build runner is started");
-        self.hosted.insert(org.clone(), Hosted { child, started_at: now, needed_at: now, stopping: false });
+        let hosted =
+            Hosted { child, started_at: now, needed_at: now, runner: runner.id, claimed_at: now, stopping: false };
+        self.hosted.insert(org.clone(), hosted);
         Ok(())
     }
 

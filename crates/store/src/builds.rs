@@ -475,7 +475,8 @@ fn covers(prefix: &str, address: &str) -> bool {
 pub fn shown_status(build: &Build, job: Option<JobState>) -> &'static str {
     match (build.status, job) {
         (BuildStatus::Active, _) => "active",
-        (BuildStatus::Error | BuildStatus::Cancelled, _) => "error",
+        (BuildStatus::Error, _) => "error",
+        (BuildStatus::Cancelled, _) => "cancelled",
         (BuildStatus::Open, Some(JobState::Queued | JobState::Claimed) | None) => "planning",
         (BuildStatus::Open, Some(_)) => "building",
     }

@@ -38,6 +38,7 @@ impl Set {
                 step!("main_0003_configs"),
                 step!("main_0004_registry"),
                 step!("main_0005_builds"),
+                step!("main_0006_hosting"),
                 step!("main_0007_workflows"),
             ],
             Self::Logs => vec![step!("logs_0001_init")],

@@ -108,6 +108,12 @@ async fn find_runner(tx: &mut Tx<'_>, org: &OrgId, name_or_id: &str) -> Result<R
     only("runner", name_or_id, rows.iter().map(from_row).collect::<Result<_>>()?)
 }
 
+/// The actor of the credentials that servers make for runners they host.
+pub const SERVER: &str = "ferry";
+
+/// Nobody else hosts it, and nobody but a server has joined it: what others have joined is theirs.
+const HOST: &str = "UPDATE runners SET host = $2, host_until = $3 WHERE id = $1 AND (host IS NULL OR host = $2 OR host_until < $4) AND COALESCE((SELECT created_by FROM join_credentials WHERE runner_id = $1 AND revoked_at IS NULL AND last_used_at IS NOT NULL ORDER BY last_used_at DESC LIMIT 1), $5) = $5";
+
 /// What an operator changes about a runner.
 #[derive(Debug, Clone)]
 pub enum RunnerChange {
@@ -265,6 +271,17 @@ impl Store {
         self.notifier().wake(topic::org(&joined.runner.org_id));
         self.notifier().wake(topic::workflows());
         Ok(joined)
+    }
+
+    /// Whether this server may host the runner from now until then; no other may meanwhile.
+    pub async fn host_runner(&self, runner: &RunnerId, host: &str, now: Timestamp, until: Timestamp) -> Result<bool> {
+        let (runner, host) = (runner.clone(), host.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (runner, host) = (runner.clone(), host.clone());
+                Box::pin(async move { Ok(tx.exec(HOST, params![&runner, host, until, now, SERVER]).await? == 1) })
+            })
+            .await
     }
 
     /// The session that a signed request names.

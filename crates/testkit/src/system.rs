@@ -61,6 +61,8 @@ impl Options {
             ("FERRY_TIMING__OFFLINE_S", "30"),
             ("FERRY_TIMING__CLOSED_OFFLINE_S", "2"),
             ("FERRY_TIMING__SILENT_OFFLINE_S", "6"),
+            // Most tests bring their own build runner, or wait for none.
+            ("FERRY_BUILDS__LAUNCHER", "none"),
         ];
         Self {
             ferry: ferry.into(),

@@ -31,6 +31,16 @@ lean! {
         }
     }
 
+    /// A status with what there is to say about it.
+    pub struct CompositeStatus {
+        required {
+            status: String,
+        }
+        optional {
+            status_human_description: String,
+        }
+    }
+
     pub struct Build {
         required {
             #[serde(flatten)]
@@ -43,6 +53,8 @@ lean! {
             status: String,
         }
         optional {
+            /// The same, but for a build that was cancelled: `cancelled`, where `status` is `error`.
+            status_v2: Option<CompositeStatus>,
             status_description: String,
             git_ref: String,
             /// The artifact of an earlier build stands for this one's: the source has not moved.

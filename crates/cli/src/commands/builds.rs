@@ -157,6 +157,11 @@ fn from(build: &Build) -> String {
     }
 }
 
+/// How a build stands: the dialect's own word for one that was cancelled is `error`.
+fn state(build: &Build) -> &str {
+    build.status_v2.as_ref().map_or(&build.status, |status| &status.status)
+}
+
 fn took(build: &Build) -> String {
     if build.duration > 0 { short(Duration::from_nanos(build.duration.unsigned_abs())) } else { String::new() }
 }
@@ -166,7 +171,7 @@ fn row(out: &Output, build: &Build) -> Vec<Cell> {
     vec![
         strong(&build.stamp.id),
         cell(&build.component_name),
-        status(&build.status),
+        status(state(build)),
         cell(from(build)),
         cell(digest.unwrap_or_default()),
         dim(took(build)),
@@ -191,7 +196,7 @@ fn show(client: &Client, out: &Output, build: &Build) -> Result<()> {
     let mut pairs = vec![
         ("id", strong(&build.stamp.id)),
         ("component", cell(&build.component_name)),
-        ("status", status(&build.status)),
+        ("status", status(state(build))),
         ("why", cell(&build.status_description)),
         ("version", cell(build.component_config_version)),
         ("ref", cell(&build.git_ref)),

@@ -718,7 +718,10 @@ async fn a_build_ends_true_whatever_dies() {
     let inside = until_in_cell(&format!("sleep 51.{pid}")).await;
     good(&system.ferry(&["builds", "cancel", &build]).await);
     let begun = std::time::Instant::now();
-    assert_eq!(ended(&system, &build).await["status"], "error");
+    let third = ended(&system, &build).await;
+    assert_eq!((&third["status"], &third["status_v2"]["status"]), (&json!("error"), &json!("cancelled")), "{third:#}");
+    let listed = good(&system.ferry(&["builds", "list"]).await);
+    assert!(listed.lines().any(|l| l.contains(&build) && l.contains("cancelled")), "{listed}");
     assert!(begun.elapsed() < seconds(8) && !testkit::system::is_running(inside), "{:?}", begun.elapsed());
     app.docker("slow", &slow(1), "");
     let build = sync(&system).await;

@@ -179,3 +179,104 @@ async fn what_the_active_config_says_is_what_installs_get_on_postgresql() {
     assert!(system.client.delete_source_login("git.example.com/acme").await.unwrap());
     assert!(system.client.source_logins().await.unwrap().is_empty());
 }
+
+/// How often the build runner was joined.
+async fn generation(system: &System) -> u64 {
+    system.client.runner(system.org.build_runner_id.as_str()).await.unwrap().generation
+}
+
+/// Two servers on one database host one runner between them, and when one dies the other takes over.
+#[tokio::test]
+async fn two_servers_host_one_build_runner_on_postgresql() {
+    let mut system = System::start(options().on(Backend::Postgres).with("FERRY_BUILDS__LAUNCHER", "process")).await;
+    system.add_replica().await;
+    let (org, id) = (system.org.id.to_string(), system.install.app_id.to_string());
+    let dir = app(&system, "ours");
+    let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let synced = tokio::select! {
+        synced = sync(&system, &org, &id, &dir) => synced,
+        () = async {
+            loop {
+                most.fetch_max(hosted(&system).len(), std::sync::atomic::Ordering::Relaxed);
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        } => unreachable!(),
+    };
+    assert!(statuses(&synced).iter().all(|(_, status)| status == "active"), "{synced}");
+    // Long enough for several claims: nobody fences anybody.
+    for _ in 0..40 {
+        most.fetch_max(hosted(&system).len(), std::sync::atomic::Ordering::Relaxed);
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    assert_eq!(most.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(generation(&system).await, 1);
+
+    let host = hosted(&system).pop().unwrap().1;
+    let first = usize::from(host.contains("/data1/"));
+    system.kill_replica(first);
+    if first == 0 {
+        let (control, runner) = system.listeners();
+        system.go_through(Some(control[1]), Some(runner[1]));
+    }
+    fs_err::write(dir.join("src/net/main.tf"), "output \"name\" {\n  value = \"changed\"\n}\n").unwrap();
+    let again = sync(&system, &org, &id, &dir).await;
+    assert!(statuses(&again).iter().all(|(_, status)| status == "active"), "{again}");
+    let running = hosted(&system);
+    assert!(running.len() == 1 && running[0].1 != host, "{host}, now {running:?}");
+
+    // The first comes back, and leaves the other alone.
+    system.start_replica(first).await;
+    tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+    assert_eq!(hosted(&system), running);
+    assert_eq!(generation(&system).await, 2);
+}
+
+/// A runner that somebody has joined is theirs: the server does not take its place when it is away.
+#[tokio::test]
+async fn a_build_runner_of_ones_own_is_left_alone() {
+    let system = System::start(options().with("FERRY_BUILDS__LAUNCHER", "process")).await;
+    let (org, id) = (system.org.id.to_string(), system.install.app_id.to_string());
+    let mut runner = system.start_build_runner("mine", |_| {}).await;
+    let dir = app(&system, "ours");
+    // It says what it can't build here.
+    let state = runner.state_dir.display().to_string();
+    let doctor = system.runner_command(&["doctor", "--state-dir", &state]).env("PATH", "/nowhere").output().unwrap();
+    let report = shown(&doctor);
+    assert!(doctor.status.success(), "a missing tool is no fault\n{report}");
+    for line in
+        ["no `buildah` or `podman` on PATH: no builds of images", "no `helm` on PATH: no charts of a repository"]
+    {
+        assert!(report.contains(line), "{report}");
+    }
+    runner.kill();
+    let offline = async || match system.client.runner(system.org.build_runner_id.as_str()).await.unwrap() {
+        found if found.status == "active" => Err(found.status),
+        _ => Ok(()),
+    };
+    until("it counts as away", SOON, offline).await;
+    let waiting = system.ferry(&["apps", "sync", dir.to_str().unwrap(), "--app", &id, "--no-wait", "--json"]).await;
+    assert!(waiting.status.success(), "{}", shown(&waiting));
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    assert!(hosted(&system).iter().all(|(_, dir)| !dir.contains("build-runners")), "{:?}", hosted(&system));
+    let _runner = system.spawn_runner("mine", &mut system.build_runner_command("mine"));
+    let synced = sync(&system, &org, &id, &dir).await;
+    assert!(statuses(&synced).iter().all(|(_, status)| status == "active"), "{synced}");
+    assert_eq!(generation(&system).await, 1);
+}
+
+/// A server without the program says so, once, and goes on; builds wait and say why.
+#[tokio::test]
+async fn a_missing_program_is_named() {
+    let options =
+        options().with("FERRY_BUILDS__LAUNCHER", "process").with("FERRY_BUILDS__RUNNER_PROGRAM", "/nowhere/x");
+    let system = System::start(options).await;
+    let dir = app(&system, "ours");
+    let words = ["apps", "sync", dir.to_str().unwrap(), "--app", system.install.app_id.as_str(), "--no-wait", "--json"];
+    let waiting = system.ferry(&words).await;
+    assert!(waiting.status.success(), "{}", shown(&waiting));
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    let builds = system.client.builds(None, None, 10).await.unwrap();
+    assert!(builds.iter().all(|b| b.status_description.contains("/nowhere/x is missing")), "{builds:?}");
+    let log = fs_err::read_to_string(system.root().join("server.log")).unwrap();
+    assert_eq!(log.matches("/nowhere/x is missing").count(), 1, "{log}");
+}

@@ -1,6 +1,7 @@
 //! A health check: what `doctor` finds, and how the host is doing.
 
 use fs_err as fs;
+use model::runner::RunnerKind;
 use serde_json::{Map, Value, json};
 
 use super::{Done, Run};
@@ -14,6 +15,7 @@ pub(super) async fn run(run: &mut Run<'_>) -> Done {
         state_dir: context.state_dir.clone(),
         ca_file: context.ca_file.clone(),
         disk_floor_bytes: 0,
+        builds: context.kind == Some(RunnerKind::Build),
     };
     let report = tokio::select! {
         report = doctor::run(&options) => report,

@@ -13,7 +13,7 @@ mod noop;
 mod outputs;
 mod source;
 mod stages;
-mod tool;
+pub(crate) mod tool;
 mod watch;
 
 use std::cell::RefCell;

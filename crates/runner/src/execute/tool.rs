@@ -8,7 +8,7 @@ use super::action::StepFailure;
 use crate::process::{self, Child, Ended, Kept};
 
 /// Where a program is, as a shell would find it.
-pub(super) fn find(name: &str) -> Option<PathBuf> {
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
     let paths = std::env::var_os("PATH")?;
     let is_program = |path: &PathBuf| {

@@ -15,6 +15,7 @@ use super::jobs;
 use crate::AppState;
 use crate::auth::{Admin, Operator, Reader};
 use crate::error::{ApiError, ApiResult};
+use crate::launcher;
 use crate::request::{Create, List, Params};
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -48,7 +49,10 @@ pub(super) async fn shown(state: &AppState, build: Build, full: bool) -> ApiResu
     if let Some(job) = job.as_ref().filter(|_| build.status == BuildStatus::Open) {
         description = match state.conductor.waiting_reason(job).await? {
             Some(reason) if state.config.builds.launcher == "process" && reason.starts_with("no runner yet") => {
-                "the server starts the build runner".into()
+                match launcher::missing(&launcher::program(&state.config.builds)) {
+                    Some(missing) => missing,
+                    None => "the server starts the build runner".into(),
+                }
             }
             Some(reason) => reason,
             None => job.reason.clone(),
@@ -72,7 +76,9 @@ pub(super) async fn shown(state: &AppState, build: Build, full: bool) -> ApiResu
         component_name: build.component,
         component_config_connection_id: build.section_id.to_string(),
         component_config_version: build.config_version,
-        status: status.into(),
+        // What the dialect's clients wait for.
+        status: if status == "cancelled" { "error" } else { status }.into(),
+        status_v2: Some(wire::CompositeStatus { status: status.into(), status_human_description: description.clone() }),
         status_description: description,
         git_ref: build.git_ref,
         no_op: build.same_as.is_some(),

@@ -75,7 +75,7 @@ pub(super) async fn build(
         }
     }
 
-    let network = network_of_builds();
+    let network = Network::of_host();
     run.say(
         Some(step),
         match network {
@@ -163,13 +163,6 @@ fn need_tools(run: &Run<'_>) -> Result<(), StepFailure> {
         tool::need("newuidmap", "an image build of a runner that is not root")?;
     }
     Ok(())
-}
-
-/// Outward where the host has what makes it.
-fn network_of_builds() -> Network {
-    let has = |name: &str| tool::find(name).is_some() || Path::new("/usr/sbin").join(name).exists();
-    let may = rustix::fs::access("/dev/net/tun", rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK).is_ok();
-    if may && has("slirp4netns") && has("ip") { Network::Outward } else { Network::None }
 }
 
 fn failed(run: &Run<'_>, code: i32, report: &Report, network: Network) -> StepFailure {

@@ -163,7 +163,8 @@ async fn build(
             pack::manifest(run, BUILD, &text, place).await
         }
         (Recipe::DockerImage { dockerfile, target, args, secrets, .. }, Found::Files(dir)) => {
-            let wanted = docker::Wanted { dockerfile, target: target.as_deref(), args, secrets, disk_bytes };
+            let wanted =
+                docker::Wanted { dockerfile, target: target.as_deref(), args, secrets: &secrets.0, disk_bytes };
             docker::build(run, BUILD, &dir, place, &wanted).await
         }
         (Recipe::ContainerImage { .. }, Found::Image(from, root)) => Ok(Built::Image(from, root)),
