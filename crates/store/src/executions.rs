@@ -192,7 +192,7 @@ pub(crate) async fn fence_executions(tx: &mut Tx<'_>, runner: &RunnerId, reason:
 }
 
 /// A runner, and the execution and the job that it speaks of.
-const SPOKEN: &str = "SELECT r.generation, r.revoked_at, e.id, e.org_id, e.job_id, e.runner_id, e.epoch, e.generation, e.state, e.reason, e.token_hash, e.lease_until, e.steps, e.log_chunks, e.created_at, e.started_at, e.finished_at, e.result IS NOT NULL, j.id, j.org_id, j.runner_id, j.install_id, j.type, j.grp, j.operation, j.name, j.state, j.reason, j.error_code, j.target, j.priority, j.epoch, j.version, j.max_executions, j.timeout_s, j.queue_until, j.log_stream_id, j.cancel_at, j.released, j.created_by, j.created_at, j.updated_at, j.started_at, j.finished_at FROM runners r LEFT JOIN executions e ON e.id = $2 LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1";
+const SPOKEN: &str = "SELECT r.generation, r.revoked_at, e.id, e.org_id, e.job_id, e.runner_id, e.epoch, e.generation, e.state, e.reason, e.token_hash, e.lease_until, e.steps, e.log_chunks, e.created_at, e.started_at, e.finished_at, e.result IS NOT NULL, j.id, j.org_id, j.runner_id, j.install_id, j.type, j.grp, j.operation, j.name, j.state, j.reason, j.error_code, j.target, j.priority, j.epoch, j.version, j.max_executions, j.timeout_s, j.queue_until, j.log_stream_id, j.cancel_at, j.released, j.created_by, j.created_at, j.updated_at, j.started_at, j.finished_at, j.step_id FROM runners r LEFT JOIN executions e ON e.id = $2 LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1";
 /// How many columns an execution has.
 const WIDTH: usize = 16;
 

@@ -299,7 +299,7 @@ macro_rules! offered {
 const OFFERED: &str = concat!("SELECT 1 ", offered!());
 /// With what a claim takes along.
 const WITH_PAPERS: &str = concat!(
-    "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at, order_payload, order_key, order_signature, spec ",
+    "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at, step_id, order_payload, order_key, order_signature, spec ",
     offered!()
 );
 

@@ -409,7 +409,7 @@ async fn write_change(
     // What happened meanwhile makes it due at once.
     let changed = tx
         .exec(
-            "UPDATE workflows SET status = $3, body = $4, updated_at = $5, started_at = $6, finished_at = $7, version = version + 1, due_at = CASE WHEN dirty = $8 THEN $9 ELSE $5 END WHERE id = $1 AND version = $2",
+            "UPDATE workflows SET status = $3, body = $4, updated_at = $5, started_at = $6, finished_at = $7, version = version + 1, due_at = CASE WHEN dirty = $8 THEN CAST($9 AS BIGINT) ELSE CAST($5 AS BIGINT) END WHERE id = $1 AND version = $2",
             params![&row.id, row.version, &row.status, row.body.to_string(), now, row.started_at, row.finished_at, row.dirty, due_at],
         )
         .await?;

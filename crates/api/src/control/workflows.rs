@@ -5,17 +5,9 @@ use std::collections::BTreeMap;
 use model::Timestamp;
 use serde_json::{Map, Value};
 
-lean! {
-    /// Where something stands, with a sentence for people.
-    pub struct CompositeStatus {
-        required {
-            status: String,
-        }
-        optional {
-            status_human_description: String,
-        }
-    }
+use super::builds::CompositeStatus;
 
+lean! {
     /// Starts a workflow on an install.
     pub struct CreateWorkflow {
         required {

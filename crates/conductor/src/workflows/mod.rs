@@ -282,16 +282,17 @@ impl Conductor {
         actor: &str,
     ) -> Result<Vec<Event>> {
         let mut events = Vec::new();
+        for id in &scene.jobless {
+            let step = workflow.steps.iter().find(|step| step.id == *id && step.status == StepStatus::InProgress);
+            let Some(step) = step else { continue };
+            if let Some(ended) = scene.start(step).await? {
+                events.push(Event::Ended { step: id.clone(), ended });
+            }
+        }
         for effect in effects {
             match effect {
-                Effect::Start(id) => {
-                    let step =
-                        workflow.steps.iter().find(|step| step.id == id && step.status == StepStatus::InProgress);
-                    let Some(step) = step.filter(|_| !scene.simulated) else { continue };
-                    if let Some(ended) = scene.start(step).await? {
-                        events.push(Event::Ended { step: id, ended });
-                    }
-                }
+                // Those of a server that died before it had begun are among the jobless, too.
+                Effect::Start(_) => {}
                 Effect::Interrupt(id) => {
                     if let Some(job) = self.store.job_of_step(&scene.install.org_id, &id).await? {
                         go_on("interrupt", self.store.cancel(&scene.install.org_id, &job.id, actor, self.now()).await);

@@ -39,7 +39,7 @@ pub(super) struct Scene<'a> {
     document: Option<Arc<Document>>,
     inputs: Option<BTreeMap<String, String>>,
     /// Steps in progress whose job is not there yet.
-    jobless: bool,
+    pub(super) jobless: Vec<StepId>,
     outbox: Outbox,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Scene<'a> {
             runner: None,
             document: None,
             inputs: None,
-            jobless: false,
+            jobless: Vec::new(),
             outbox: Outbox::default(),
         })
     }
@@ -138,7 +138,7 @@ impl<'a> Scene<'a> {
 
     async fn job(&mut self, step: &Step) -> Result<Known> {
         let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
-            self.jobless = true;
+            self.jobless.push(step.id.clone());
             return Ok(Known::Nothing);
         };
         Ok(match job.state {
@@ -225,6 +225,11 @@ impl<'a> Scene<'a> {
         let target = target_of(&step.work);
         let (_, content) = self.basis(step).await?;
         let part = self.part(&target).await?;
+        // The same image again is nothing new to those that use it.
+        let same = part["status"] == "active" && part["content"] == json!(content);
+        if same && matches!(step.work, Work::SyncImage { .. }) {
+            return Ok(());
+        }
         let generation = part["generation"].as_u64().unwrap_or_default() + 1;
         let value = if is_teardown(&step.work) {
             json!({ "status": "inactive", "generation": generation, "outputs": {} })
@@ -302,7 +307,7 @@ impl<'a> Scene<'a> {
                 let lasts_ms = self.simulation.draw(&self.install.name, step).lasts_ms;
                 step.started_at.map(|at| at.plus_ms(lasts_ms))
             } else {
-                self.jobless.then(|| now.plus_s(CLAIM_S))
+                self.jobless.contains(&step.id).then(|| now.plus_s(CLAIM_S))
             }
         };
         running.filter_map(of).chain(engine).min()
