@@ -388,7 +388,7 @@ fn change(
         status: status.as_str().to_owned(),
         body: serde_json::to_value(&body).map_err(corrupt)?,
         updated_at: now,
-        started_at: loaded.row.started_at.or(begun.then_some(now)),
+        started_at: loaded.row.started_at.or_else(|| begun.then_some(now)),
         finished_at: if status.is_over() { loaded.row.finished_at.or(Some(now)) } else { None },
         ..loaded.row.clone()
     };

@@ -300,7 +300,7 @@ pub(super) async fn sync(
     let mut tries = 0;
     loop {
         tries += 1;
-        match commit_whole(&state, &at, &app, &checked, &wanted.cli_version, wanted.plan_only).await {
+        match Box::pin(commit_whole(&state, &at, &app, &checked, &wanted.cli_version, wanted.plan_only)).await {
             Err(error) if error.stale && tries < TRIES => {}
             done => return Ok((http::StatusCode::CREATED, Json(done?))),
         }
