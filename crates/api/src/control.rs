@@ -211,6 +211,9 @@ wire! {
         pub runner_status: String,
         pub sandbox_status: String,
         pub composite_component_status: String,
+        /// What brings it up, where it was just made.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub workflow_id: String,
         /// `aws`, `azure`, `gcp` or `local`.
         pub cloud_platform: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -193,7 +193,7 @@ pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 pub(crate) use builds::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
 pub(crate) use policies::{Policies, TestPolicies};
 pub(crate) use workflows::{
-    Deploy, Drift, Provision, Reprovision, Rollback, SetInstall, Start, Steps, Teardown, Workflows,
+    Deploy, Deprovision, Drift, Provision, Reprovision, Rollback, SetInstall, Start, Steps, Teardown, Workflows,
 };
 
 #[derive(Debug, Subcommand)]
@@ -233,7 +233,7 @@ pub enum Installs {
     /// Bring an install up anew
     Reprovision(Reprovision),
     /// Tear an install down: components, then the sandbox
-    Deprovision(Teardown),
+    Deprovision(Deprovision),
     /// Go back to an earlier version of the app
     Rollback(Rollback),
     /// Look whether something differs from what was deployed

@@ -28,7 +28,9 @@ pub enum Event {
         note: String,
     },
     /// From now on plans need no answer.
-    ApproveAll,
+    ApproveAll {
+        by: String,
+    },
     Retry {
         step: StepId,
     },
@@ -80,13 +82,6 @@ impl Response {
     }
 }
 
-/// What must be done outside, after the change is committed; doing it twice does no harm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    Start(StepId),
-    Interrupt(StepId),
-}
-
 /// A lock that another workflow of the install holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
@@ -130,13 +125,7 @@ pub enum Refused {
 
 impl Workflow {
     /// Applies an event and starts what can be started. An event that comes twice, or too late, changes nothing.
-    pub fn advance(
-        &mut self,
-        event: Event,
-        cx: &Context,
-        id: &mut dyn FnMut() -> StepId,
-    ) -> Result<Vec<Effect>, Refused> {
-        let mut effects = Vec::new();
+    pub fn advance(&mut self, event: Event, cx: &Context, id: &mut dyn FnMut() -> StepId) -> Result<(), Refused> {
         match event {
             Event::Look => {}
             Event::Ended { step, ended } => self.ended(&step, ended, cx.now, id),
@@ -144,39 +133,48 @@ impl Workflow {
                 let at = self.find(&step)?;
                 self.answered(at, response, digest.as_deref(), &by, &note, cx.now, id)?;
             }
-            Event::ApproveAll => self.approve_all = true,
+            Event::ApproveAll { by } => {
+                let status = self.status();
+                if status.is_over() {
+                    return Err(Refused::Over(status.as_str()));
+                }
+                self.approve_all = Some(by);
+            }
             Event::Retry { step } => self.retry(&step, cx.now, id)?,
             Event::Skip { step, by } => self.skip(&step, &by, cx.now)?,
-            Event::Cancel { by } => self.cancel(by, cx.now, &mut effects)?,
+            Event::Cancel { by } => self.cancel(by, cx.now)?,
         }
         self.settle_approvals(cx);
-        self.start(cx, &mut effects);
-        Ok(effects)
+        self.start(cx);
+        Ok(())
     }
 
     /// When to look again though nothing happens: an approval expires.
     pub fn due(&self, cx: &Context) -> Option<Timestamp> {
+        if self.status().is_over() {
+            return None;
+        }
         let waiting = self.steps.iter().filter(|step| step.status == StepStatus::ApprovalAwaiting);
         waiting.filter_map(|step| step.asked_at).map(|at| at.plus_s(cx.answer_s)).min()
     }
 
-    /// For what a step that has not begun waits.
-    pub fn waiting(&self, step: &Step) -> String {
-        if step.status != StepStatus::Pending || !step.reason.is_empty() {
-            return step.reason.clone();
-        }
-        let current = self.current();
-        let open: Vec<&str> = step
-            .after
-            .iter()
-            .map(|slot| &self.steps[current[*slot as usize]])
-            .filter(|before| !before.status.is_done())
-            .map(|before| before.name.as_str())
-            .collect();
-        match open.len() {
-            0 => String::new(),
-            count if count > NAMED => format!("waits for {} and {} more", open[..NAMED].join(", "), count - NAMED),
-            _ => format!("waits for {}", open.join(", ")),
+    /// For what a step waits, or why it ended as it did. `current` and `over` are those of the workflow.
+    pub fn waiting(&self, step: &Step, current: &[usize], over: bool) -> String {
+        match step.status {
+            StepStatus::Pending if over => String::new(),
+            StepStatus::ApprovalAwaiting if over => "the workflow is over".into(),
+            StepStatus::Pending if step.reason.is_empty() => {
+                let before = step.after.iter().map(|slot| &self.steps[current[*slot as usize]]);
+                let open: Vec<String> = before.filter(|before| !before.status.is_done()).map(Step::title).collect();
+                match open.len() {
+                    0 => String::new(),
+                    count if count > NAMED => {
+                        format!("waits for {} and {} more", open[..NAMED].join(", "), count - NAMED)
+                    }
+                    _ => format!("waits for {}", open.join(", ")),
+                }
+            }
+            _ => step.reason.clone(),
         }
     }
 
@@ -234,9 +232,11 @@ impl Workflow {
             Ended::Cancelled(reason) => self.end(at, StepStatus::Cancelled, reason, now),
             Ended::Stale(reason) => {
                 let again = step.attempt < ATTEMPTS && self.cancelled_by.is_none();
-                self.end(at, StepStatus::Error, format!("{reason}; planned anew"), now);
                 if again {
+                    self.end(at, StepStatus::Error, format!("{reason}; planned anew"), now);
                     self.again(at, false, now, ids);
+                } else {
+                    self.end(at, StepStatus::Error, reason, now);
                 }
             }
         }
@@ -244,6 +244,7 @@ impl Workflow {
 
     /// A new attempt: of an apply, together with its plan; what was approved is gone.
     fn again(&mut self, at: usize, automatic: bool, now: Timestamp, ids: &mut dyn FnMut() -> StepId) {
+        self.reopen();
         let (group, slot, apply) = (self.steps[at].group, self.steps[at].slot, self.steps[at].work.is_apply());
         for other in self.current() {
             let step = &self.steps[other];
@@ -251,12 +252,9 @@ impl Workflow {
                 continue;
             }
             if step.slot == slot || apply && step.work.is_plan() && step.slot < slot {
-                let attempt = step.attempt + 1;
-                let base = step.name.split(" (retry ").next().unwrap_or_default().to_owned();
                 let new = Step {
                     id: ids(),
-                    attempt,
-                    name: format!("{base} (retry {attempt})"),
+                    attempt: step.attempt + 1,
                     status: StepStatus::Pending,
                     reason: String::new(),
                     asked_at: None,
@@ -272,10 +270,19 @@ impl Workflow {
                 old.status = StepStatus::Discarded;
                 old.finished_at.get_or_insert(now);
                 self.steps.push(new);
-            } else if step.status == StepStatus::NotAttempted
-                || step.slot > slot && step.status == StepStatus::AutoSkipped
-            {
+            } else if step.slot > slot && step.status == StepStatus::AutoSkipped {
                 let step = &mut self.steps[other];
+                (step.status, step.finished_at) = (StepStatus::Pending, None);
+                step.reason.clear();
+            }
+        }
+    }
+
+    /// What was not attempted because something failed may be attempted again.
+    fn reopen(&mut self) {
+        for at in self.current() {
+            let step = &mut self.steps[at];
+            if step.status == StepStatus::NotAttempted {
                 (step.status, step.finished_at) = (StepStatus::Pending, None);
                 step.reason.clear();
             }
@@ -344,7 +351,7 @@ impl Workflow {
             at: now,
             digest: plan.digest.clone(),
         };
-        let name = step.name.clone();
+        let name = step.title();
         self.steps[at].answer = Some(said);
         match response {
             Response::Approve => self.end(at, StepStatus::Approved, "", now),
@@ -374,17 +381,11 @@ impl Workflow {
         if !step.work.is_retryable() {
             return Err(Refused::Never("tried again"));
         }
-        match step.status {
-            StepStatus::Error
-            | StepStatus::ApprovalDenied
-            | StepStatus::ApprovalExpired
-            | StepStatus::ApprovalAwaiting
-            | StepStatus::Cancelled => {
-                self.again(at, false, now, ids);
-                Ok(())
-            }
-            status => Err(Refused::NotRetryable(status.as_str())),
+        if !self.can_retry(step) {
+            return Err(Refused::NotRetryable(step.status.as_str()));
         }
+        self.again(at, false, now, ids);
+        Ok(())
     }
 
     fn skip(&mut self, id: &StepId, by: &str, now: Timestamp) -> Result<(), Refused> {
@@ -396,22 +397,22 @@ impl Workflow {
         if !step.work.is_skippable() {
             return Err(Refused::Never("skipped"));
         }
-        let is_plan = step.work.is_plan();
-        match step.status {
-            StepStatus::UserSkipped => Ok(()),
-            StepStatus::Error | StepStatus::ApprovalDenied | StepStatus::ApprovalExpired | StepStatus::Cancelled => {
-                let reason = format!("skipped by {by}");
-                self.end(at, StepStatus::UserSkipped, reason.clone(), now);
-                if is_plan {
-                    self.skip_rest(at, &reason, now);
-                }
-                Ok(())
-            }
-            status => Err(Refused::NotSkippable(status.as_str())),
+        if step.status == StepStatus::UserSkipped {
+            return Ok(());
         }
+        if !self.can_skip(step) {
+            return Err(Refused::NotSkippable(step.status.as_str()));
+        }
+        let (is_plan, reason) = (step.work.is_plan(), format!("skipped by {by}"));
+        self.end(at, StepStatus::UserSkipped, reason.clone(), now);
+        self.reopen();
+        if is_plan {
+            self.skip_rest(at, &reason, now);
+        }
+        Ok(())
     }
 
-    fn cancel(&mut self, by: String, now: Timestamp, effects: &mut Vec<Effect>) -> Result<(), Refused> {
+    fn cancel(&mut self, by: String, now: Timestamp) -> Result<(), Refused> {
         let status = self.status();
         if self.cancelled_by.is_some() {
             return Ok(());
@@ -428,7 +429,6 @@ impl Workflow {
                 StepStatus::InProgress if step.work.is_wait() => {
                     self.end(at, StepStatus::Cancelled, reason.clone(), now);
                 }
-                StepStatus::InProgress => effects.push(Effect::Interrupt(step.id.clone())),
                 _ => {}
             }
         }
@@ -445,16 +445,18 @@ impl Workflow {
                 continue;
             }
             let Some(plan) = &step.plan else { continue };
-            let why = if self.approve_all || cx.approve_all {
-                Some("auto-approved")
+            let why = if let Some(by) = &self.approve_all {
+                Some((by.clone(), "auto-approved"))
+            } else if cx.approve_all {
+                Some(("the install".to_owned(), "auto-approved"))
             } else if step.auto_approve_on_policies && plan.policies_passed {
-                Some("all policies let it pass")
+                Some(("policies".to_owned(), "all policies let it pass"))
             } else {
                 None
             };
-            if let Some(why) = why {
+            if let Some((by, why)) = why {
                 let (response, digest) = ("auto-approve".to_owned(), plan.digest.clone());
-                let (by, note) = ("ferry".to_owned(), why.to_owned());
+                let note = why.to_owned();
                 self.steps[at].answer = Some(Answer { response, by, note, at: cx.now, digest });
                 self.end(at, StepStatus::Approved, why, cx.now);
             } else if step.asked_at.is_some_and(|asked| asked.plus_s(cx.answer_s) <= cx.now) {
@@ -464,7 +466,7 @@ impl Workflow {
     }
 
     /// Starts every step whose turn has come. Slots only wait for slots before them, so one pass is enough.
-    fn start(&mut self, cx: &Context, effects: &mut Vec<Effect>) {
+    fn start(&mut self, cx: &Context) {
         let current = self.current();
         let failed = current.iter().any(|at| self.steps[*at].status.is_failed());
         if self.cancelled_by.is_some() || failed && self.on_error == OnError::Abort {
@@ -477,13 +479,14 @@ impl Workflow {
                 continue;
             }
             let before = || self.steps[at].after.iter().map(|slot| &self.steps[current[*slot as usize]]);
-            let broken = before().find(|step| step.status.is_failed() && step.group == self.steps[at].group);
+            // What needs something that failed is not attempted; what does not goes on.
+            let broken = before().find(|step| step.status.is_failed());
             if let Some(broken) = broken {
-                let reason = format!("{} did not succeed", broken.name);
+                let reason = format!("{} did not succeed", broken.title());
                 self.end(at, StepStatus::NotAttempted, reason, cx.now);
                 continue;
             }
-            if !before().all(|step| step.status.is_done() || step.status.is_failed()) {
+            if !before().all(|step| step.status.is_done()) {
                 continue;
             }
             let step = &self.steps[at];
@@ -503,7 +506,6 @@ impl Workflow {
             step.status = StepStatus::InProgress;
             step.started_at = Some(cx.now);
             step.reason.clear();
-            effects.push(Effect::Start(step.id.clone()));
             running.push(at);
         }
     }
@@ -517,7 +519,7 @@ impl Workflow {
                 .map(|at| &self.steps[*at])
                 .find(|other| !other.look_only && other.lock().is_some_and(|held| held.conflicts(&lock)));
             if let Some(other) = own {
-                return Some(format!("waits for {}", other.name));
+                return Some(format!("waits for {}", other.title()));
             }
             if let Some(held) = cx.held.iter().find(|held| held.lock.conflicts(&lock)) {
                 return Some(format!("waits for {}", held.by));
@@ -528,7 +530,6 @@ impl Workflow {
 
     /// What this workflow keeps others from.
     pub fn holds(&self) -> impl Iterator<Item = (&Step, Lock)> {
-        let held = self.steps.iter().filter(|step| step.status == StepStatus::InProgress && !step.look_only);
-        held.filter_map(|step| step.lock().map(|lock| (step, lock)))
+        self.steps.iter().filter_map(|step| step.held().map(|lock| (step, lock)))
     }
 }

@@ -1,13 +1,13 @@
 //! Workflows: which steps one has ([`plan`]), and what happens to it next ([`Workflow::advance`]).
 //!
-//! Pure: the time, ids and what other workflows hold are arguments; what must be done outside comes back as [`Effect`]s. The state of
+//! Pure: the time, ids and what other workflows hold are arguments. What must be done outside follows from the steps that are in progress. The state of
 //! a workflow is derived from its steps, so it can't say `success` in the middle.
 
 mod advance;
 mod plan;
 mod workflow;
 
-pub use advance::{Context, Effect, Ended, Event, Held, Refused, Response};
+pub use advance::{Context, Ended, Event, Held, Refused, Response};
 pub use plan::{PlanError, Situation, dependents, plan};
 pub use workflow::{
     Answer, Changes, ComponentOp, Lock, OnError, Plan, Request, SandboxOp, Step, StepKind, StepStatus, Work, Workflow,

@@ -13,8 +13,9 @@ pub struct Situation<'a> {
     pub config: &'a AppConfig,
     /// Components that this install leaves out.
     pub disabled: &'a BTreeSet<String>,
-    /// Components that were deployed and not torn down since.
+    /// Components that were deployed and not torn down since; also those that the app does not have any more.
     pub deployed: &'a BTreeSet<String>,
+    pub sandbox_deployed: bool,
     pub now: Timestamp,
 }
 
@@ -26,6 +27,8 @@ pub enum PlanError {
     Missing { what: &'static str, name: String },
     #[error("component `{0}` is switched off in this install; switch it on first")]
     Disabled(String),
+    #[error("a {0} has no plan: it can't be asked for as `plan_only`")]
+    NotPlanned(&'static str),
     #[error("runbook `{runbook}`, step `{step}`: {why}")]
     Runbook { runbook: String, step: String, why: String },
 }
@@ -119,6 +122,13 @@ struct Builder<'a> {
 pub fn plan(request: &Request, at: Situation, id: &mut dyn FnMut() -> StepId) -> Result<Vec<Step>, PlanError> {
     let order = Order::new(at.config)?;
     let mut b = Builder { at, order, plan_only: request.plan_only, steps: Vec::new(), group: 0, last: Vec::new(), id };
+    let acts = matches!(
+        request.kind,
+        WorkflowKind::ActionWorkflowRun { .. } | WorkflowKind::RunbookRun { .. } | WorkflowKind::SyncSecrets
+    );
+    if request.plan_only && acts {
+        return Err(PlanError::NotPlanned(request.kind.name()));
+    }
     b.build(&request.kind)?;
     Ok(b.steps)
 }
@@ -179,7 +189,9 @@ impl Builder<'_> {
                 self.sandbox(SandboxOp::Reprovision);
             }
             WorkflowKind::TeardownComponent { component } => {
-                self.order.component(component)?;
+                if !self.at.deployed.contains(component) {
+                    self.order.component(component)?;
+                }
                 self.begin();
                 self.group += 1;
                 self.teardown(component);
@@ -189,17 +201,21 @@ impl Builder<'_> {
                 self.teardown_all()?;
             }
             WorkflowKind::InputUpdate { inputs } => {
+                let declared = |name: &&String| self.at.config.inputs.iter().any(|input| input.name == **name);
+                if let Some(name) = inputs.iter().find(|name| !declared(name)) {
+                    return Err(PlanError::Missing { what: "input", name: name.clone() });
+                }
                 self.begin();
                 self.hooks("pre-update-inputs");
                 let uses = Uses::new(self.at.config);
-                if uses.sandbox.reads(inputs) {
+                if uses.sandbox.reads(inputs) && self.at.sandbox_deployed {
                     self.sandbox(SandboxOp::Reprovision);
                     self.secrets();
                     self.deploy(&self.enabled())?;
                 } else {
                     let reading = uses.components.iter().filter(|(_, uses)| uses.reads(inputs));
                     let mut chosen = self.order.with_dependents(reading.map(|(name, _)| name.clone()));
-                    chosen.retain(|name| !self.at.disabled.contains(name));
+                    chosen.retain(|name| self.at.deployed.contains(name) && !self.at.disabled.contains(name));
                     self.components(&chosen)?;
                 }
                 self.hooks("post-update-inputs");
@@ -315,6 +331,9 @@ impl Builder<'_> {
     }
 
     fn secrets(&mut self) {
+        if self.plan_only {
+            return;
+        }
         self.hooks("pre-secrets-sync");
         self.next_group("sync secrets", Work::SyncSecrets);
         self.hooks("post-secrets-sync");
@@ -426,14 +445,15 @@ impl Builder<'_> {
 
     fn teardown_all(&mut self) -> Result<(), PlanError> {
         self.hooks("pre-teardown-all-components");
+        // What the app does not have any more goes first: nothing that it has needs it.
+        let gone: Vec<&String> = self.at.deployed.iter().filter(|name| !self.order.names.contains(name)).collect();
+        for name in gone {
+            self.group += 1;
+            self.teardown(name);
+        }
         let all: BTreeSet<String> = self.order.names.iter().cloned().collect();
         self.side_by_side(&all, true, |b, name| {
-            let component = b.order.component(name)?;
-            let skipped = Work::Skipped { component: name.to_owned() };
-            if component.kind.is_image() || !b.at.deployed.contains(name) {
-                b.next(format!("skipped teardown {name}"), skipped);
-                return Ok(());
-            }
+            // One that was never deployed has an empty plan, which skips itself.
             b.teardown(name);
             Ok(())
         })?;
@@ -442,10 +462,16 @@ impl Builder<'_> {
     }
 
     fn teardown(&mut self, name: &str) {
+        let image = self.order.component(name).is_ok_and(|component| component.kind.is_image());
+        if image {
+            return self.next(format!("skipped teardown {name}"), Work::Skipped { component: name.to_owned() });
+        }
         let (op, component) = (ComponentOp::Teardown, name.to_owned());
         self.component_hooks("pre-teardown-component", name);
         self.next(format!("plan teardown {name}"), Work::ComponentPlan { component: component.clone(), op });
-        self.next(format!("teardown {name}"), Work::ComponentApply { component, op });
+        if !self.plan_only {
+            self.next(format!("teardown {name}"), Work::ComponentApply { component, op });
+        }
         self.component_hooks("post-teardown-component", name);
     }
 
@@ -491,6 +517,7 @@ impl Builder<'_> {
                     }
                 }
                 "sandbox_deprovision" => self.sandbox(SandboxOp::Deprovision),
+                "action" if self.plan_only => {}
                 "action" => match &step.action_name {
                     Some(action) if self.at.config.actions.iter().any(|known| known.name == *action) => {
                         let work = Work::Action { action: action.clone(), trigger: "runbook".into(), component: None };

@@ -425,6 +425,16 @@ pub struct Step {
 }
 
 impl Step {
+    /// Its name, and which attempt it is.
+    pub fn title(&self) -> String {
+        if self.attempt == 0 { self.name.clone() } else { format!("{} (retry {})", self.name, self.attempt) }
+    }
+
+    /// What it holds now.
+    pub fn held(&self) -> Option<Lock> {
+        if self.status == StepStatus::InProgress && !self.look_only { self.lock() } else { None }
+    }
+
     /// What it holds while it is in progress; a look holds nothing, and waits all the same until nobody changes what it looks at.
     pub fn lock(&self) -> Option<Lock> {
         match &self.work {
@@ -497,8 +507,8 @@ pub struct Workflow {
     pub id: WorkflowId,
     pub request: Request,
     pub on_error: OnError,
-    /// Plans need no person's approval.
-    pub approve_all: bool,
+    /// Plans need no person's approval any more: who said so.
+    pub approve_all: Option<String>,
     pub cancelled_by: Option<String>,
     /// Every attempt, in the order they were made.
     pub steps: Vec<Step>,
@@ -545,13 +555,28 @@ impl Workflow {
         }
     }
 
-    /// A step as people see it: what was never begun in a workflow that is over was not attempted.
-    pub fn shown(&self, step: &Step) -> StepStatus {
+    /// A step as people see it: in a workflow that is over (`over`), what was never begun was not attempted, and nothing waits.
+    pub fn shown(&self, step: &Step, over: bool) -> StepStatus {
         match step.status {
-            StepStatus::Pending if self.status().is_over() => StepStatus::NotAttempted,
+            StepStatus::Pending | StepStatus::ApprovalAwaiting if over => StepStatus::NotAttempted,
             StepStatus::DeniedSkipped => StepStatus::ApprovalDenied,
             status => status,
         }
+    }
+
+    /// Whether people may have a step tried again.
+    pub fn can_retry(&self, step: &Step) -> bool {
+        let failed = matches!(
+            step.status,
+            StepStatus::Error | StepStatus::ApprovalDenied | StepStatus::ApprovalExpired | StepStatus::Cancelled
+        );
+        let open = failed || step.status == StepStatus::ApprovalAwaiting;
+        self.cancelled_by.is_none() && step.work.is_retryable() && open
+    }
+
+    /// Whether people may go on without a step.
+    pub fn can_skip(&self, step: &Step) -> bool {
+        self.can_retry(step) && step.work.is_skippable() && step.status != StepStatus::ApprovalAwaiting
     }
 
     /// The error that people are told first.

@@ -7,6 +7,7 @@ mod check;
 mod deliver;
 mod executor;
 mod faults;
+mod fleet;
 mod machine;
 mod network;
 mod server;
@@ -20,6 +21,7 @@ use model::JobId;
 use serde::Serialize;
 
 pub use faults::{Fault, Faults};
+pub use fleet::{FleetOptions, FleetReport, run_fleet};
 
 use crate::world::World;
 

@@ -282,6 +282,18 @@ impl Store {
             .await
     }
 
+    /// After a clock was set: whatever was to be looked at some time is looked at now.
+    pub async fn all_workflows_due(&self, now: Timestamp) -> Result<()> {
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    let sql = "UPDATE workflows SET due_at = $1 WHERE due_at IS NOT NULL AND due_at > $1";
+                    tx.exec(sql, params![now]).await.map(|_| ())
+                })
+            })
+            .await
+    }
+
     /// When the next workflow is due.
     pub async fn next_due(&self) -> Result<Option<Timestamp>> {
         self.main()

@@ -42,6 +42,18 @@ pub struct Teardown {
     #[arg(long, short)]
     pub component: Option<String>,
     /// Go on with what does not need a part that failed
+    #[arg(long, conflicts_with = "component")]
+    pub continue_on_error: bool,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Deprovision {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Go on with what does not need a part that failed
     #[arg(long)]
     pub continue_on_error: bool,
     #[command(flatten)]
@@ -155,7 +167,7 @@ pub enum Steps {
         /// Go on without what it would have changed
         #[arg(long)]
         skip: bool,
-        /// Without what depends on that, too
+        /// Without what depends on that, too; needs `--skip`
         #[arg(long, requires = "skip")]
         dependents: bool,
     },

@@ -4,7 +4,7 @@ use api::client::Client;
 use api::control::{Install, Location, Project, Region, UpdateInstall, UpdateInstallInputs};
 use serde_json::json;
 
-use crate::args::{CreateInstall, Installs, Rollback, SetInstall, Start, Teardown};
+use crate::args::{CreateInstall, Installs, Rollback, SetInstall, Start};
 use crate::commands::{Kind, explain, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, status, strong};
@@ -36,8 +36,17 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             };
             return workflows::start(client, out, &args.name, body, &args.start).await;
         }
-        Installs::Teardown(args) => return teardown(client, out, args, "teardown_components").await,
-        Installs::Deprovision(args) => return teardown(client, out, args, "deprovision").await,
+        Installs::Teardown(args) => {
+            let body = match &args.component {
+                Some(component) => json!({ "type": "teardown_component", "component": component }),
+                None => json!({ "type": "teardown_components", "continue_on_error": args.continue_on_error }),
+            };
+            return workflows::start(client, out, &args.name, body, &args.start).await;
+        }
+        Installs::Deprovision(args) => {
+            let body = json!({ "type": "deprovision", "continue_on_error": args.continue_on_error });
+            return workflows::start(client, out, &args.name, body, &args.start).await;
+        }
         Installs::Reprovision(args) => {
             let kind = if args.sandbox { "reprovision_sandbox" } else { "reprovision" };
             let body = json!({ "type": kind, "skip_components": args.skip_components });
@@ -56,14 +65,6 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
     Ok(0)
 }
 
-async fn teardown(client: &Client, out: &Output, args: Teardown, whole: &str) -> Result<u8> {
-    let body = match &args.component {
-        Some(component) => json!({ "type": "teardown_component", "component": component }),
-        None => json!({ "type": whole, "continue_on_error": args.continue_on_error }),
-    };
-    workflows::start(client, out, &args.name, body, &args.start).await
-}
-
 /// Deploys an earlier version of the app.
 async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
     let to = match args.to {
@@ -73,7 +74,18 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
                 Ok(found) => found,
                 Err(error) => return Err(explain(client, Kind::Install, &args.name, error).await),
             };
-            let mut versions = done.iter().filter(|w| w.status.status == "success").map(|w| w.config_version);
+            let deploys = [
+                "provision",
+                "reprovision",
+                "reprovision_sandbox",
+                "deploy_components",
+                "manual_deploy",
+                "input_update",
+            ];
+            let deployed = done
+                .iter()
+                .filter(|w| w.status.status == "success" && !w.plan_only && deploys.contains(&w.r#type.as_str()));
+            let mut versions = deployed.map(|w| w.config_version);
             let now = versions.next();
             versions.find(|version| Some(*version) < now).ok_or_else(|| {
                 CliError::new(Exit::NotFound, "there is no earlier version that was deployed here")
@@ -148,7 +160,9 @@ async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()
         out.success(&format!("install `{}` is created", install.name));
     }
     show(out, &install)?;
-    if !out.json && install.runner_status == "pending" {
+    if !out.json && !install.workflow_id.is_empty() {
+        out.hint(&format!("it is being provisioned: `ferry workflows watch {}` follows it", install.workflow_id));
+    } else if !out.json && install.runner_status == "pending" {
         out.hint(&format!(
             "`ferry runners join-command {}` makes the command that starts its runner",
             install.runner_id
@@ -227,6 +241,8 @@ fn show(out: &Output, install: &Install) -> Result<()> {
         ("cloud", cell(place(install))),
         ("runner", cell(&install.runner_id)),
         ("runner status", status(&install.runner_status)),
+        ("sandbox", status(&install.sandbox_status)),
+        ("components", status(&install.composite_component_status)),
         ("created", cell(out.time(install.created_at))),
     ])?;
     Ok(())

@@ -18,6 +18,8 @@ use crate::progress::{Progress, TICK_MS};
 const LOOK: Duration = Duration::from_millis(200);
 /// Ended as people wanted it, not as it was meant to.
 const CANCELLED: u8 = 7;
+/// A look has found a difference.
+const DRIFTED: u8 = 9;
 /// It waits for an approval, and nobody is here to give it.
 const WAITS: u8 = 8;
 
@@ -211,6 +213,13 @@ fn end(out: &Output, workflow: &Workflow) -> Result<u8> {
                     workflow.owner_name,
                     took(workflow.execution_time)
                 ));
+            }
+            let drifted = workflow.steps.iter().find(|step| step.status.status == "drifted");
+            if let Some(step) = drifted.filter(|_| workflow.r#type.starts_with("drift_run")) {
+                if !out.json {
+                    out.warn(&format!("it has drifted; `ferry steps plan {}` shows how", step.id));
+                }
+                return Ok(DRIFTED);
             }
             Ok(0)
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{
-    Context, Effect, Ended, Event, Held, Lock, OnError, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
+    Context, Event, Held, Lock, OnError, Refused, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
 };
 use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -40,11 +40,15 @@ const CACHED: usize = 256;
 pub struct Body {
     pub request: Request,
     pub on_error: OnError,
-    pub approve_all: bool,
+    /// Who lets all plans pass.
+    pub approve_all: Option<String>,
     #[serde(default)]
     pub cancelled_by: Option<String>,
     pub config_id: ConfigId,
     pub config_version: u64,
+    /// The version was chosen by a person: it may be older than what is deployed.
+    #[serde(default)]
+    pub chosen: bool,
     /// Environment that was given for the run of an action.
     #[serde(default)]
     pub run_env: std::collections::BTreeMap<String, String>,
@@ -55,7 +59,7 @@ pub struct Body {
 pub struct NewWorkflow {
     pub request: Request,
     pub on_error: OnError,
-    pub approve_all: bool,
+    pub approve_all: Option<String>,
     /// A version of the app other than the one that the install is at.
     pub config_id: Option<ConfigId>,
     pub run_env: std::collections::BTreeMap<String, String>,
@@ -64,7 +68,7 @@ pub struct NewWorkflow {
 impl NewWorkflow {
     pub fn new(kind: engine::WorkflowKind) -> Self {
         let request = Request { kind, plan_only: false };
-        Self { request, on_error: OnError::Abort, approve_all: false, config_id: None, run_env: Default::default() }
+        Self { request, on_error: OnError::Abort, approve_all: None, config_id: None, run_env: Default::default() }
     }
 }
 
@@ -103,16 +107,21 @@ fn corrupt(_: impl std::fmt::Display) -> StoreError {
     StoreError::Conflict("the workflow can't be read: it was written by another version".into())
 }
 
+fn refused(refused: Refused) -> StoreError {
+    match refused {
+        Refused::NoStep => StoreError::NotFound("step"),
+        other => StoreError::Conflict(other.to_string()),
+    }
+}
+
 fn step_row(step: &Step) -> Result<StepRow> {
-    let held = step.status == StepStatus::InProgress && !step.look_only;
-    let locks = if held { step.lock() } else { None };
     Ok(StepRow {
         id: step.id.clone(),
         slot: step.slot,
         attempt: step.attempt,
-        name: step.name.clone(),
+        name: step.title(),
         status: step.status.as_str().to_owned(),
-        locks: locks.map(|lock| serde_json::to_string(&lock)).transpose().map_err(corrupt)?,
+        locks: step.held().map(|lock| serde_json::to_string(&lock)).transpose().map_err(corrupt)?,
         body: serde_json::to_value(step).map_err(corrupt)?,
     })
 }
@@ -142,10 +151,19 @@ impl Conductor {
         idem: Option<Idempotency>,
     ) -> Result<WorkflowId> {
         let now = self.now();
+        // Whoever deploys everything means the newest version, unless another one is named; all else is about the one that is there.
+        let whole = matches!(
+            new.request.kind,
+            engine::WorkflowKind::Provision
+                | engine::WorkflowKind::Reprovision
+                | engine::WorkflowKind::DeployComponents { .. }
+        );
         let config = match &new.config_id {
             Some(id) => self.store.config(&install.org_id, &install.app_id, id).await?,
+            None if whole => self.config_of(&Install { config_id: None, ..install.clone() }).await?,
             None => self.config_of(install).await?,
         };
+        let chosen = new.config_id.is_some();
         let document = self.document(&install.org_id, &install.app_id, &config.id).await?;
         let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
         let deployed: BTreeSet<String> = parts
@@ -154,7 +172,9 @@ impl Conductor {
             .filter_map(|(part, _)| part.strip_prefix("components/").map(str::to_owned))
             .collect();
         let disabled = disabled(install, &document.config);
-        let at = Situation { config: &document.config, disabled: &disabled, deployed: &deployed, now };
+        let sandbox_deployed = parts.get("sandbox").is_some_and(|part| part["status"] == "active");
+        let (config_of, deployed) = (&document.config, &deployed);
+        let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, now };
         let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
         let steps = steps.map_err(|error| StoreError::Conflict(error.to_string()))?;
         let body = Body {
@@ -162,8 +182,9 @@ impl Conductor {
             on_error: new.on_error,
             approve_all: new.approve_all,
             cancelled_by: None,
-            config_id: config.id,
+            config_id: config.id.clone(),
             config_version: config.version.unwrap_or_default(),
+            chosen,
             run_env: new.run_env,
         };
         let row = WorkflowRow {
@@ -182,7 +203,14 @@ impl Conductor {
             dirty: 0,
         };
         let steps = steps.iter().map(step_row).collect::<Result<Vec<_>>>()?;
+        let plan_only = body.request.plan_only;
         let created = self.store.create_workflow(row, steps, idem).await?;
+        // An install that goes back stays there, until everything is deployed anew.
+        let stays = chosen.then(|| config.id.clone());
+        if whole && !plan_only && !created.replayed && install.config_id != stays {
+            let install = Install { config_id: stays, ..install.clone() };
+            self.store.update_install(install, actor.as_str(), now).await?;
+        }
         WorkflowId::parse(&created.id).map_err(corrupt)
     }
 
@@ -199,7 +227,7 @@ impl Conductor {
             id: row.id.clone(),
             request: body.request.clone(),
             on_error: body.on_error,
-            approve_all: body.approve_all,
+            approve_all: body.approve_all.clone(),
             cancelled_by: body.cancelled_by.clone(),
             steps: steps.collect::<Result<_>>()?,
         });
@@ -224,10 +252,8 @@ impl Conductor {
             let approve_all = scene.install.settings["approval_option"] == "approve-all";
             let cx = Context { now, held: &held, limit: PARALLEL, answer_s: ANSWER_S, approve_all };
             let mut workflow = (*loaded.workflow).clone();
-            let mut effects = Vec::new();
             for event in &events {
-                let decided = workflow.advance(event.clone(), &cx, &mut self.step_ids(now));
-                effects.extend(decided.map_err(|refused| StoreError::Conflict(refused.to_string()))?);
+                workflow.advance(event.clone(), &cx, &mut self.step_ids(now)).map_err(refused)?;
             }
             let mut seen = BTreeSet::new();
             while let Some(at) =
@@ -240,8 +266,7 @@ impl Conductor {
                     Known::Reason(reason) => workflow.steps[at].reason = reason,
                     Known::Ended(ended) => {
                         let event = Event::Ended { step: step.id, ended };
-                        let decided = workflow.advance(event, &cx, &mut self.step_ids(now));
-                        effects.extend(decided.map_err(|refused| StoreError::Conflict(refused.to_string()))?);
+                        workflow.advance(event, &cx, &mut self.step_ids(now)).map_err(refused)?;
                     }
                 }
             }
@@ -255,7 +280,7 @@ impl Conductor {
             }
             let workflow = Arc::new(workflow);
             self.workflows.put(row.version, Arc::clone(&workflow));
-            events = self.perform(&scene, &workflow, effects, actor).await?;
+            events = self.perform(&scene, &workflow, actor).await?;
             if events.is_empty() {
                 let body = serde_json::from_value(row.body.clone()).map_err(corrupt)?;
                 return Ok(Loaded { row, body, workflow });
@@ -273,14 +298,9 @@ impl Conductor {
         Ok((moves, held.collect()))
     }
 
-    /// Does what was decided. What could not be begun has ended.
-    async fn perform(
-        &self,
-        scene: &Scene<'_>,
-        workflow: &Workflow,
-        effects: Vec<Effect>,
-        actor: &str,
-    ) -> Result<Vec<Event>> {
+    /// Does what follows from the steps in progress, also for a server that died before it could: those without a job get one, and
+    /// jobs of a cancelled workflow are interrupted. What could not be begun has ended.
+    async fn perform(&self, scene: &Scene<'_>, workflow: &Workflow, actor: &str) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         for id in &scene.jobless {
             let step = workflow.steps.iter().find(|step| step.id == *id && step.status == StepStatus::InProgress);
@@ -289,21 +309,8 @@ impl Conductor {
                 events.push(Event::Ended { step: id.clone(), ended });
             }
         }
-        for effect in effects {
-            match effect {
-                // Those of a server that died before it had begun are among the jobless, too.
-                Effect::Start(_) => {}
-                Effect::Interrupt(id) => {
-                    if let Some(job) = self.store.job_of_step(&scene.install.org_id, &id).await? {
-                        go_on("interrupt", self.store.cancel(&scene.install.org_id, &job.id, actor, self.now()).await);
-                    } else {
-                        events.push(Event::Ended {
-                            step: id,
-                            ended: Ended::Cancelled("cancelled before it started".into()),
-                        });
-                    }
-                }
-            }
+        for job in &scene.interrupts {
+            go_on("interrupt", self.store.cancel(&scene.install.org_id, job, actor, self.now()).await);
         }
         Ok(events)
     }
@@ -363,15 +370,14 @@ fn change(
             continue;
         }
         let row = step_row(step)?;
-        let held =
-            old.is_some_and(|old| old.status == StepStatus::InProgress && !old.look_only && old.lock().is_some());
+        let held = old.is_some_and(|old| old.held().is_some());
         took |= row.locks.is_some() && !held;
         freed |= held && row.locks.is_none();
         if old.is_none_or(|old| old.status != step.status) {
             let from = old.map(|old| old.status.as_str());
             events.push((
                 "workflow.step",
-                json!({ "step_id": step.id, "name": step.name, "from": from, "to": step.status.as_str(), "reason": step.reason, "install_id": loaded.row.install_id }),
+                json!({ "step_id": step.id, "name": step.title(), "from": from, "to": step.status.as_str(), "reason": step.reason, "install_id": loaded.row.install_id }),
             ));
         }
         steps.push(row);
@@ -381,8 +387,11 @@ fn change(
         let data = json!({ "from": loaded.row.status, "to": status.as_str(), "type": loaded.row.kind, "install_id": loaded.row.install_id });
         events.push(("workflow.status", data));
     }
-    let body =
-        Body { approve_all: workflow.approve_all, cancelled_by: workflow.cancelled_by.clone(), ..loaded.body.clone() };
+    let body = Body {
+        approve_all: workflow.approve_all.clone(),
+        cancelled_by: workflow.cancelled_by.clone(),
+        ..loaded.body.clone()
+    };
     let begun = workflow.steps.iter().any(|step| step.status != StepStatus::Pending);
     let row = WorkflowRow {
         status: status.as_str().to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::{ComponentOp, Ended, Plan, Step, StepStatus, Work, Workflow};
 use model::waiting::Presence;
-use model::{Digest, JobState, StepId, Timestamp};
+use model::{Digest, JobId, JobState, StepId, Timestamp};
 use serde_json::{Value, json};
 use store::{EntityKind, Install, Result, Runner, StoreError};
 
@@ -40,6 +40,8 @@ pub(super) struct Scene<'a> {
     inputs: Option<BTreeMap<String, String>>,
     /// Steps in progress whose job is not there yet.
     pub(super) jobless: Vec<StepId>,
+    /// Jobs of a cancelled workflow.
+    pub(super) interrupts: Vec<JobId>,
     outbox: Outbox,
 }
 
@@ -56,6 +58,7 @@ impl<'a> Scene<'a> {
             document: None,
             inputs: None,
             jobless: Vec::new(),
+            interrupts: Vec::new(),
             outbox: Outbox::default(),
         })
     }
@@ -108,6 +111,17 @@ impl<'a> Scene<'a> {
             }
             _ => {}
         }
+        // What waited for long must not bring an older version back by itself.
+        let deploys = step.work.is_plan() && !is_teardown(&step.work) && !step.look_only;
+        if deploys && !self.loaded.body.chosen {
+            let there = self.part(&target_of(&step.work)).await?["config_version"].as_u64().unwrap_or_default();
+            if there > self.loaded.body.config_version {
+                let mine = self.loaded.body.config_version;
+                let reason =
+                    format!("version {there} was deployed meanwhile, and this would bring version {mine} back");
+                return Ok(Known::Ended(Ended::Failed(reason)));
+            }
+        }
         // An apply is for the plan that was approved: what that was made of must be the same still.
         let fresh = step.started_at == Some(now);
         if step.work.is_apply() && fresh {
@@ -122,7 +136,7 @@ impl<'a> Scene<'a> {
             return self.simulate(workflow, step, now).await;
         }
         match &step.work {
-            Work::Action { .. } => self.job(step).await,
+            Work::Action { .. } => self.job(workflow, step).await,
             Work::SyncSecrets if self.document().await?.config.secrets.is_empty() => Ok(Known::Ended(Ended::Success)),
             Work::SyncSecrets => Ok(unsupported("syncing secrets")),
             Work::Script { .. } => Ok(unsupported("a script of a runbook")),
@@ -136,11 +150,18 @@ impl<'a> Scene<'a> {
         }
     }
 
-    async fn job(&mut self, step: &Step) -> Result<Known> {
+    async fn job(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
+        let cancelled = workflow.cancelled_by.is_some();
         let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
+            if cancelled {
+                return Ok(Known::Ended(Ended::Cancelled("cancelled before it started".into())));
+            }
             self.jobless.push(step.id.clone());
             return Ok(Known::Nothing);
         };
+        if cancelled && job.cancel_at.is_none() && !job.state.is_terminal() {
+            self.interrupts.push(job.id.clone());
+        }
         Ok(match job.state {
             JobState::Finished => Known::Ended(Ended::Success),
             JobState::Failed | JobState::TimedOut | JobState::NotAttempted => {
@@ -169,9 +190,14 @@ impl<'a> Scene<'a> {
             Some(name) => {
                 let own = config.components.iter().find(|component| component.common.name == name);
                 let needs = document.needs.get(name).cloned().unwrap_or_default();
-                (json!(own), document.uses.components.get(name), needs, format!("components/{name}"))
+                let source = own.and_then(|own| document.local_sources.get(&own.kind.local()?.path()?));
+                (json!([own, source]), document.uses.components.get(name), needs, format!("components/{name}"))
             }
-            None => (json!(config.sandbox), Some(&document.uses.sandbox), Vec::new(), "sandbox".to_owned()),
+            None => {
+                let own = config.sandbox.as_ref();
+                let source = own.and_then(|own| document.local_sources.get(&own.local.as_ref()?.path()?));
+                (json!([own, source]), Some(&document.uses.sandbox), Vec::new(), "sandbox".to_owned())
+            }
         };
         let inputs = self.inputs.clone().unwrap_or_default();
         let read = inputs.iter().filter(|(name, _)| uses.is_some_and(|uses| uses.any || uses.names.contains(*name)));
@@ -193,7 +219,8 @@ impl<'a> Scene<'a> {
             return Ok(Known::Ended(Ended::Cancelled("cancelled".into())));
         }
         let draw = self.simulation.draw(&self.install.name, step);
-        if step.started_at.is_some_and(|at| at.plus_ms(draw.lasts_ms) > now) {
+        // A clock that was set back must not make it last for ever.
+        if step.started_at.is_some_and(|at| at <= now && at.plus_ms(draw.lasts_ms) > now) {
             return Ok(Known::Nothing);
         }
         if draw.fails {
@@ -213,7 +240,7 @@ impl<'a> Scene<'a> {
                 Ended::Planned(Plan { digest, changes, basis, policies_passed: false })
             }
             Work::SandboxApply { .. } | Work::ComponentApply { .. } | Work::SyncImage { .. } => {
-                self.applied(step).await?;
+                self.applied(workflow, step).await?;
                 Ended::Success
             }
             _ => Ended::Success,
@@ -221,9 +248,13 @@ impl<'a> Scene<'a> {
     }
 
     /// Notes in the install's state that something was applied.
-    async fn applied(&mut self, step: &Step) -> Result<()> {
+    async fn applied(&mut self, workflow: &Workflow, step: &Step) -> Result<()> {
         let target = target_of(&step.work);
-        let (_, content) = self.basis(step).await?;
+        // What was applied is what was planned, whatever has changed meanwhile.
+        let content = match plan_of(workflow, step).filter(|_| step.work.is_apply()) {
+            Some(plan) => plan.basis.split('@').next().unwrap_or_default().to_owned(),
+            None => self.basis(step).await?.1,
+        };
         let part = self.part(&target).await?;
         // The same image again is nothing new to those that use it.
         let same = part["status"] == "active" && part["content"] == json!(content);

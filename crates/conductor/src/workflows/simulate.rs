@@ -41,8 +41,7 @@ impl Simulation {
     }
 
     pub(super) fn draw(&self, install: &str, step: &Step) -> Draw {
-        let base = step.name.split(" (retry ").next().unwrap_or_default();
-        let text = format!("{}|{install}|{base}|{}", self.seed, step.attempt);
+        let text = format!("{}|{install}|{}|{}", self.seed, step.name, step.attempt);
         let digest = Digest::of(text.as_bytes()).to_string();
         let hex = digest.rsplit(':').next().unwrap_or_default();
         let number =

@@ -68,8 +68,8 @@ pub(crate) fn workflow(kind: WorkflowKind, on_error: OnError) -> Workflow {
     let request = Request { kind, plan_only: false };
     let (config, disabled) = (app(), names(&[]));
     let deployed = names(&["web", "api", "db", "queue", "img"]);
-    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, now: NOW };
+    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };
     let steps = engine::plan(&request, at, &mut ids()).expect("steps");
     let id = WorkflowId::new(NOW, 1);
-    Workflow { id, request, on_error, approve_all: false, cancelled_by: None, steps }
+    Workflow { id, request, on_error, approve_all: None, cancelled_by: None, steps }
 }

@@ -6,8 +6,8 @@ use super::{NOW, app, ids, names};
 
 fn steps(kind: K, plan_only: bool) -> Result<Vec<Step>, PlanError> {
     let (config, disabled) = (app(), names(&["queue"]));
-    let deployed = names(&["api", "db", "img"]);
-    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, now: NOW };
+    let deployed = names(&["api", "db", "img", "gone"]);
+    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };
     engine::plan(&Request { kind, plan_only }, at, &mut ids())
 }
 
@@ -38,10 +38,15 @@ fn every_type_of_workflow_has_its_steps() {
         (K::ManualDeploy { component: component(), dependents: false }, false),
         (K::ManualDeploy { component: component(), dependents: true }, false),
         (K::ManualDeploy { component: component(), dependents: true }, true),
+        (K::Deprovision, true),
         (K::TeardownComponent { component: component() }, false),
+        (K::TeardownComponent { component: component() }, true),
+        (K::TeardownComponent { component: "img".into() }, false),
+        (K::TeardownComponent { component: "gone".into() }, false),
         (K::TeardownComponents, false),
         (K::InputUpdate { inputs: vec!["host".into()] }, false),
         (K::InputUpdate { inputs: vec!["size".into()] }, false),
+        (K::InputUpdate { inputs: vec!["size".into()] }, true),
         (K::ActionWorkflowRun { action: "first".into() }, false),
         (K::RunbookRun { runbook: "book".into() }, false),
         (K::SyncSecrets, false),
@@ -64,6 +69,13 @@ fn what_is_not_there_is_named() {
     assert_eq!(nothing(K::TeardownComponent { component: "x".into() }), missing("component", "x"));
     assert_eq!(nothing(K::ActionWorkflowRun { action: "x".into() }), missing("action", "x"));
     assert_eq!(nothing(K::RunbookRun { runbook: "x".into() }), missing("runbook", "x"));
+    assert_eq!(nothing(K::InputUpdate { inputs: vec!["x".into()] }), missing("input", "x"));
+    for kind in
+        [K::SyncSecrets, K::ActionWorkflowRun { action: "first".into() }, K::RunbookRun { runbook: "book".into() }]
+    {
+        let name = kind.name();
+        assert_eq!(steps(kind, true).map(|_| ()), Err(PlanError::NotPlanned(name)));
+    }
     let disabled = nothing(K::ManualDeploy { component: "queue".into(), dependents: false });
     assert_eq!(disabled, Err(PlanError::Disabled("queue".into())));
 }

@@ -456,3 +456,69 @@ async fn real_actions_run_as_steps() {
     assert_eq!(step(&over, "task manual action workflow run").status.status, "cancelled");
     drop(runner);
 }
+
+#[tokio::test]
+async fn what_changes_meanwhile_is_not_lost() {
+    let system = System::start(options()).await;
+    let rehearsal = Rehearsal::new(&system, &[("step_ms", 300)]).await;
+    let client = &rehearsal.client;
+    rehearsal.install("one").await;
+    let id = rehearsal.newest("one").await;
+    client.approve_all(&id).await.unwrap();
+    rehearsal.until(&id, "success").await;
+    client
+        .update_install("one", &serde_json::from_value(json!({ "approval_option": "approve-all" })).unwrap())
+        .await
+        .unwrap();
+    let set = async |host: &str| {
+        let body = json!({ "inputs": { "host": host } });
+        client.update_install_inputs("one", &serde_json::from_value(body).unwrap()).await.unwrap().workflow_id
+    };
+    // An input changes again while its last change is being applied.
+    let first = set("two").await;
+    until("it is applied", seconds(20), async || {
+        let workflow = client.workflow(&first).await.map_err(|e| e.to_string())?;
+        let now = step(&workflow, "apply api").status.status.clone();
+        if now == "in-progress" { Ok(()) } else { Err(now) }
+    })
+    .await;
+    let second = set("three").await;
+    rehearsal.until(&first, "success").await;
+    let second = rehearsal.until(&second, "success").await;
+    assert_eq!(step(&second, "apply api").status.status, "success");
+    assert_eq!(rehearsal.generations("one", None).await["components/api"], 3);
+
+    // A source changes, and nothing else.
+    rehearsal.sync(&system, &[("src/main.tf", "# new\n")]).await;
+    rehearsal.done("one", json!({ "type": "deploy_components" })).await;
+    assert_eq!(rehearsal.generations("one", None).await["components/queue"], 2);
+
+    // Who goes back stays there.
+    rehearsal.done("one", json!({ "type": "deploy_components", "config_version": 1 })).await;
+    let update = set("four").await;
+    assert_eq!(rehearsal.until(&update, "success").await.config_version, 1);
+    let newest = rehearsal.done("one", json!({ "type": "deploy_components" })).await;
+    assert_eq!(newest.config_version, 2);
+
+    // What the app does not have any more is torn down all the same.
+    fs_err::remove_file(system.root().join("app/components/queue.toml")).unwrap();
+    let words = [
+        "--org",
+        &rehearsal.org,
+        "apps",
+        "sync",
+        system.root().join("app").to_str().unwrap(),
+        "--app",
+        "shop",
+        "--no-wait",
+    ]
+    .map(str::to_owned);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let output = system.ferry(&words).await;
+    assert!(output.status.success(), "{}", shown(&output));
+    let over = rehearsal.done("one", json!({ "type": "deprovision" })).await;
+    assert_eq!(step(&over, "teardown queue").status.status, "success");
+    let idle = set("five").await;
+    let idle = rehearsal.until(&idle, "success").await;
+    assert!(idle.steps.iter().all(|step| !step.name.starts_with("apply")), "nothing is there to be updated");
+}

@@ -178,8 +178,9 @@ async fn update(
     state.store().put_inputs(&at.org, inputs.clone()).await?;
     let mut shown = shown(&config, &install, inputs);
     // What was never deployed needs no update.
-    let (version, _) = state.store().install_parts(&at.org, &install.id, None).await?;
-    if deploys && version > 0 && !changed.is_empty() {
+    let (_, parts) = state.store().install_parts(&at.org, &install.id, None).await?;
+    let there = parts.values().any(|part| part["status"] == "active");
+    if deploys && there && !changed.is_empty() {
         let new = conductor::NewWorkflow::new(engine::WorkflowKind::InputUpdate { inputs: changed });
         let id = state.conductor.start_workflow(&install, new, &at.owner.account.id, None).await?;
         shown.workflow_id = id.to_string();

@@ -48,6 +48,7 @@ pub(super) async fn wire(state: &AppState, install: store::Install) -> ApiResult
         runner_status: runners::status(state, &runner).0.to_owned(),
         sandbox_status: "pending".into(),
         composite_component_status: "pending".into(),
+        workflow_id: String::new(),
         cloud_platform: install.platform,
         aws_account: cloud("aws_account").and_then(|v| serde_json::from_value(v).ok()),
         azure_account: cloud("azure_account").and_then(|v| serde_json::from_value(v).ok()),
@@ -138,12 +139,13 @@ async fn create(
     let created = state.store().create_install(install, runner, inputs, idem).await?;
     let install = state.store().install(&at.org, &created.id).await?;
     // A rehearsal needs nobody to apply a stack: it begins at once.
+    let mut workflow_id = String::new();
     let org = state.store().org(&at.org).await?;
     if org.sandbox_mode && !created.replayed && state.store().active_config(&at.org, &app.id).await?.is_some() {
         let new = NewWorkflow::new(engine::WorkflowKind::Provision);
-        state.conductor.start_workflow(&install, new, &at.owner.account.id, None).await?;
+        workflow_id = state.conductor.start_workflow(&install, new, &at.owner.account.id, None).await?.to_string();
     }
-    Ok((StatusCode::CREATED, Json(wire(&state, install).await?)))
+    Ok((StatusCode::CREATED, Json(Install { workflow_id, ..wire(&state, install).await? })))
 }
 
 /// An install, by name or id.
@@ -154,7 +156,20 @@ async fn get(
     Path(install): Path<String>,
 ) -> ApiResult<Json<Install>> {
     let install = state.store().install(&at.org, &install).await?;
-    Ok(Json(wire(&state, install).await?))
+    let (_, parts) = state.store().install_parts(&at.org, &install.id, None).await?;
+    let status = |part: &serde_json::Value| part["status"].as_str().unwrap_or_default().to_owned();
+    let mut shown = wire(&state, install).await?;
+    if let Some(sandbox) = parts.get("sandbox") {
+        shown.sandbox_status = status(sandbox);
+    }
+    let components: std::collections::BTreeSet<String> =
+        parts.iter().filter(|(part, _)| part.starts_with("components/")).map(|(_, part)| status(part)).collect();
+    if components.iter().any(|status| status == "active") {
+        shown.composite_component_status = "active".into();
+    } else if let Some(status) = components.first() {
+        shown.composite_component_status.clone_from(status);
+    }
+    Ok(Json(shown))
 }
 
 /// Runs an action that carries its steps in the request.

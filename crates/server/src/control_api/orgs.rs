@@ -66,6 +66,18 @@ async fn create(
     if let Some((name, _)) = settings.into_iter().find(|(name, _)| !SIMULATION.contains(&name.as_str())) {
         return Err(ApiError::invalid(format!("a simulation has no `{name}`: it has {}", SIMULATION.join(", "))));
     }
+    for (name, value) in request.value.simulation.iter().flatten() {
+        let most = if name.ends_with("percent") {
+            100
+        } else if name == "step_ms" {
+            3_600_000
+        } else {
+            u64::MAX
+        };
+        if *value > most {
+            return Err(ApiError::invalid(format!("`{name}` of a simulation is at most {most}")));
+        }
+    }
     let now = state.conductor.now();
     let id = OrgId::new(now, random_u128());
     let runner = NewRunner {

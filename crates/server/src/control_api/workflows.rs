@@ -58,7 +58,7 @@ fn nanoseconds(from: Option<Timestamp>, to: Option<Timestamp>) -> i64 {
 /// A workflow as lists show it.
 fn head(row: &WorkflowRow, owner_name: String, description: String) -> wire::Workflow {
     let body = &row.body;
-    let all = body["approve_all"].as_bool().unwrap_or_default();
+    let all = body["approve_all"].is_string();
     wire::Workflow {
         id: row.id.to_string(),
         r#type: row.kind.clone(),
@@ -86,17 +86,18 @@ fn head(row: &WorkflowRow, owner_name: String, description: String) -> wire::Wor
 async fn whole(state: &AppState, loaded: &Loaded) -> ApiResult<wire::Workflow> {
     let install = state.store().install(&loaded.row.org_id, loaded.row.install_id.as_str()).await?;
     let workflow = &loaded.workflow;
-    let description = workflow.failure().map(|step| format!("{}: {}", step.name, step.reason)).unwrap_or_default();
+    let description = workflow.failure().map(|step| format!("{}: {}", step.title(), step.reason)).unwrap_or_default();
     let mut shown = head(&loaded.row, install.name, description);
     let mut all: Vec<&Step> = workflow.steps.iter().collect();
     all.sort_by_key(|step| (step.slot, step.attempt));
-    shown.steps = all.into_iter().map(|step| step_shown(loaded, step)).collect();
+    let (current, over) = (workflow.current(), workflow.status().is_over());
+    shown.steps = all.into_iter().map(|step| step_shown(loaded, step, &current, over)).collect();
     Ok(shown)
 }
 
-fn step_shown(loaded: &Loaded, step: &Step) -> wire::WorkflowStep {
+fn step_shown(loaded: &Loaded, step: &Step, current: &[usize], over: bool) -> wire::WorkflowStep {
     let workflow = &loaded.workflow;
-    let status = workflow.shown(step);
+    let status = workflow.shown(step, over);
     let (target_type, target) = match (&step.work, step.work.component()) {
         (_, Some(component)) => ("install_deploys", component.to_owned()),
         (Work::SandboxPlan { .. } | Work::SandboxApply { .. }, None) => ("install_sandbox_runs", String::new()),
@@ -107,19 +108,19 @@ fn step_shown(loaded: &Loaded, step: &Step) -> wire::WorkflowStep {
     wire::WorkflowStep {
         id: step.id.to_string(),
         workflow_id: workflow.id.to_string(),
-        name: step.name.clone(),
+        name: step.title(),
         idx: step.slot.into(),
         group_idx: step.group.into(),
         group_retry_idx: step.attempt.into(),
         execution_type: step.work.kind().name().into(),
         status: wire::CompositeStatus {
             status: status.as_str().into(),
-            status_human_description: workflow.waiting(step),
+            status_human_description: workflow.waiting(step, current, over),
         },
         created_at: step.created_at,
         after: step.after.iter().map(|slot| u64::from(*slot)).collect(),
-        retryable: step.work.is_retryable() && status.is_failed() && workflow.cancelled_by.is_none(),
-        skippable: step.work.is_skippable() && status.is_failed() && workflow.cancelled_by.is_none(),
+        retryable: workflow.can_retry(step),
+        skippable: workflow.can_skip(step),
         retried: step.status == engine::StepStatus::Discarded,
         finished: step.finished_at.is_some(),
         started_at: step.started_at,
@@ -130,20 +131,18 @@ fn step_shown(loaded: &Loaded, step: &Step) -> wire::WorkflowStep {
         owner_id: loaded.row.install_id.to_string(),
         owner_type: "installs".into(),
         runner_job_id: String::new(),
-        approval: step.plan.as_ref().filter(|_| !step.look_only && step.asked_at.is_some()).map(|plan| {
-            wire::StepApproval {
-                id: plan.digest.clone(),
-                workflow_step_id: step.id.to_string(),
-                r#type: kind.into(),
-                created_at: step.asked_at,
-                response: step.answer.as_ref().map(|answer| wire::StepApprovalResponse {
-                    id: step.id.to_string(),
-                    r#type: answer.response.clone(),
-                    note: answer.note.clone(),
-                    created_by_id: answer.by.clone(),
-                    created_at: Some(answer.at),
-                }),
-            }
+        approval: step.plan.as_ref().map(|plan| wire::StepApproval {
+            id: plan.digest.clone(),
+            workflow_step_id: step.id.to_string(),
+            r#type: kind.into(),
+            created_at: step.asked_at,
+            response: step.answer.as_ref().map(|answer| wire::StepApprovalResponse {
+                id: step.id.to_string(),
+                r#type: answer.response.clone(),
+                note: answer.note.clone(),
+                created_by_id: answer.by.clone(),
+                created_at: Some(answer.at),
+            }),
         }),
         changes: step.plan.as_ref().map(|plan| wire::PlanChanges {
             create: plan.changes.create,
@@ -240,7 +239,7 @@ async fn start(
     model::spec::check_env(&body.run_env_vars).map_err(ApiError::invalid)?;
     let mut new = NewWorkflow::new(kind(body)?);
     new.request.plan_only = body.plan_only;
-    new.approve_all = body.approve_all;
+    new.approve_all = body.approve_all.then(|| at.owner.account.email.clone());
     new.run_env = body.run_env_vars.clone();
     if body.continue_on_error {
         new.on_error = OnError::Continue;
@@ -331,7 +330,8 @@ async fn update(
     if request.value.approval_option != "approve-all" {
         return Err(ApiError::invalid("`approval_option` of a workflow can only become `approve-all`"));
     }
-    let loaded = state.conductor.tell_workflow(&at.org, &workflow_id(&id)?, Event::ApproveAll, at.actor()).await?;
+    let event = Event::ApproveAll { by: at.owner.account.email.clone() };
+    let loaded = state.conductor.tell_workflow(&at.org, &workflow_id(&id)?, event, at.actor()).await?;
     Ok(Json(whole(&state, &loaded).await?))
 }
 
@@ -363,7 +363,8 @@ async fn steps(
 async fn one_step(state: &AppState, at: &InOrg, workflow: &WorkflowId, step: &StepId) -> ApiResult<wire::WorkflowStep> {
     let loaded = state.conductor.workflow(&at.org, workflow).await?;
     let found = loaded.workflow.steps.iter().find(|known| known.id == *step).ok_or(StoreError::NotFound("step"))?;
-    let mut shown = step_shown(&loaded, found);
+    let (current, over) = (loaded.workflow.current(), loaded.workflow.status().is_over());
+    let mut shown = step_shown(&loaded, found, &current, over);
     if let Some(job) = state.store().job_of_step(&at.org, step).await? {
         shown.runner_job_id = job.id.to_string();
     }
@@ -434,7 +435,7 @@ async fn answer(
         id: step.to_string(),
         r#type: said.response_type,
         note: said.note,
-        created_by_id: at.owner.account.id.to_string(),
+        created_by_id: at.owner.account.email.clone(),
         created_at: Some(state.conductor.now()),
     };
     Ok((StatusCode::CREATED, Json(answer)))
@@ -479,6 +480,9 @@ async fn state(
 ) -> ApiResult<Json<wire::InstallState>> {
     let install = state.store().install(&at.org, &install).await?;
     let (version, parts) = state.store().install_parts(&at.org, &install.id, wanted.version).await?;
+    if wanted.version.is_some_and(|wanted| wanted != version) {
+        return Err(StoreError::NotFound("version of the state").into());
+    }
     let document = match wanted.version {
         Some(_) => json!(parts),
         None => view(&state, &at, &install, Some(HIDDEN)).await?.tree.root["nuon"].take(),

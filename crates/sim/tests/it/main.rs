@@ -1,3 +1,4 @@
 //! The simulator's own tests.
 
+mod fleet;
 mod seeds;
