@@ -48,6 +48,18 @@ run installs inputs local --set shop_name="Ada's corner"
 run actions run greet --install local
 run actions run --install local --file examples/hello/action.toml
 run jobs list --limit 3
+
+# A whole life of an install, played: no cloud is needed.
+run orgs create rehearsal --simulated
+run apps create shop
+run apps sync examples/shop --app shop --no-wait
+run installs create acme --app shop
+run installs set acme --approvals approve-all
+run workflows watch "$(ferry workflows list --json | sed -n 's/.*"id": "\(wfl[0-9a-z]*\)".*/\1/p' | head -n 1)"
+run installs inputs acme --set shop_name="Ada's corner"
+run installs deprovision acme
+run installs history acme
+run orgs select demo
 run runners get local
 
 if [ "${ONCE:-}" = 1 ]; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Longer proofs, run by hand, each part in at most half an hour; release builds.
 #   PART=sim       10,000 seeds of the simulator (SEEDS)
+#   PART=fleet     workflows of 1,000 fleets (FERRY_FLEET_SEEDS): people, failures, dying servers, jumping clocks
 #   PART=linear    a million operations against both databases (FERRY_LINEAR_OPS)
 #   PART=load      the server killed under full load for 600 s (FERRY_SOAK_S); FERRY_LOAD=replicas: one of two replicas on
 #                  PostgreSQL; FERRY_LOAD=database: PostgreSQL itself
@@ -42,10 +43,11 @@ templates() {
 case $part in
     templates) templates && exit 0 || exit 1 ;;
     forgery) FERRY_FORGERIES=1000000 cargo test --release -p model forgeries -- --nocapture && exit 0 || exit 1 ;;
+    fleet) FERRY_FLEET_SEEDS=${FERRY_FLEET_SEEDS:-1000} cargo test --release -p sim --all-features --test it fleet -- --nocapture && exit 0 || exit 1 ;;
     store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
     apps) scripts/python-tools.sh && FERRY_ALL_MUTATIONS=1 cargo test --release -p config --test it -- --nocapture mutations ;;&
     sim | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
-    *) say "there is no part '$part': use sim, linear, load, networks, herd, forgery, kills, store, apps or templates"; exit 2 ;;
+    *) say "there is no part '$part': use sim, fleet, linear, load, networks, herd, forgery, kills, store, apps or templates"; exit 2 ;;
 esac
 case $part in
     # A seed that breaks an invariant is printed with its story.
