@@ -281,7 +281,7 @@ impl Store {
 
     /// Changes what an install says about itself, or which version of the app it is at.
     pub async fn update_install(&self, install: Install, actor: &str, now: Timestamp) -> Result<()> {
-        let actor = actor.to_owned();
+        let (actor, org) = (actor.to_owned(), install.org_id.clone());
         self.main()
             .write(move |tx| {
                 let (install, actor) = (install.clone(), actor.clone());
@@ -297,7 +297,9 @@ impl Store {
                     record(tx, Note { org: &install.org_id, now, kind: "install.updated", subject, actor: &actor, data }).await
                 })
             })
-            .await
+            .await?;
+        self.wake_workflows(&org);
+        Ok(())
     }
 
     pub async fn install(&self, org: &OrgId, name_or_id: &str) -> Result<Install> {

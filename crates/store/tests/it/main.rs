@@ -19,3 +19,4 @@ mod tenancy;
 mod tokens;
 mod traffic;
 mod transactions;
+mod workflows;
