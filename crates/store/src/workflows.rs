@@ -1,5 +1,7 @@
 //! Workflows and their steps. What they mean is not known here: a row has what is looked for, and a body.
 
+use std::collections::BTreeMap;
+
 use model::{AccountId, InstallId, JobId, OrgId, StepId, Timestamp, WorkflowId};
 use serde_json::{Value as Json, json};
 
@@ -110,6 +112,10 @@ const DUE: Sql = Sql {
 
 const WAKE: &str = "UPDATE workflows SET due_at = $2, dirty = dirty + 1 WHERE install_id = $1 AND status IN ('pending', 'in-progress', 'approval-awaiting')";
 
+fn env_place(workflow: &WorkflowId) -> String {
+    format!("workflows|{workflow}|env")
+}
+
 fn display_place(step: &StepId) -> String {
     format!("workflow_steps|{step}|display")
 }
@@ -142,21 +148,27 @@ impl Store {
         &self,
         row: WorkflowRow,
         steps: Vec<StepRow>,
+        env: BTreeMap<String, String>,
         idem: Option<Idempotency>,
     ) -> Result<Created> {
         let org = row.org_id.clone();
+        let env = if env.is_empty() {
+            None
+        } else {
+            Some(self.org_keys(&org).await?.seal(&env_place(&row.id), json!(env).to_string().as_bytes()))
+        };
         let created = self
             .main()
             .write(move |tx| {
-                let (row, steps, idem) = (row.clone(), steps.clone(), idem.clone());
+                let (row, steps, env, idem) = (row.clone(), steps.clone(), env.clone(), idem.clone());
                 Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
                     }
                     let now = row.created_at;
                     tx.exec_later(
-                        "INSERT INTO workflows (id, org_id, install_id, type, status, body, created_by, created_at, updated_at, version, dirty, due_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 1, 0, $8)",
-                        params![&row.id, &row.org_id, &row.install_id, &row.kind, &row.status, row.body.to_string(), &row.created_by, now],
+                        "INSERT INTO workflows (id, org_id, install_id, type, status, body, created_by, created_at, updated_at, version, dirty, due_at, env) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 1, 0, $8, $9)",
+                        params![&row.id, &row.org_id, &row.install_id, &row.kind, &row.status, row.body.to_string(), &row.created_by, now, env],
                     )
                     .await?;
                     put_steps(tx, &row, &steps).await?;
@@ -351,6 +363,24 @@ impl Store {
             self.wake_workflows(&org);
         }
         Ok(written)
+    }
+
+    /// The environment that was given with a workflow.
+    pub async fn workflow_env(&self, org: &OrgId, id: &WorkflowId) -> Result<BTreeMap<String, String>> {
+        let (org_id, workflow) = (org.clone(), id.clone());
+        let sealed: Option<Vec<u8>> = self
+            .main()
+            .glance(move |tx| {
+                let (org, id) = (org_id.clone(), workflow.clone());
+                Box::pin(async move {
+                    let sql = "SELECT env FROM workflows WHERE org_id = $1 AND id = $2";
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?.get(0)
+                })
+            })
+            .await?;
+        let Some(sealed) = sealed else { return Ok(BTreeMap::new()) };
+        let text = self.open_sealed(org, &env_place(id), &sealed).await?;
+        serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("environment"))
     }
 
     /// What people are shown of a plan.

@@ -32,8 +32,8 @@ const WAIT_S: i64 = 5;
 const BATCH: u64 = 64;
 /// How often a write that met another one is tried anew.
 const TRIES: usize = 50;
-/// Workflows that are kept in memory.
-const CACHED: usize = 256;
+/// Steps of workflows that are kept in memory, all together.
+const CACHED_STEPS: usize = 100_000;
 
 /// What a workflow keeps beside its steps.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,9 +49,6 @@ pub struct Body {
     /// The version was chosen by a person: it may be older than what is deployed.
     #[serde(default)]
     pub chosen: bool,
-    /// Environment that was given for the run of an action.
-    #[serde(default)]
-    pub run_env: std::collections::BTreeMap<String, String>,
 }
 
 /// A workflow to be started.
@@ -62,6 +59,7 @@ pub struct NewWorkflow {
     pub approve_all: Option<String>,
     /// A version of the app other than the one that the install is at.
     pub config_id: Option<ConfigId>,
+    /// Environment of its actions.
     pub run_env: std::collections::BTreeMap<String, String>,
 }
 
@@ -92,14 +90,11 @@ impl Cache {
 
     fn put(&self, version: i64, workflow: Arc<Workflow>) {
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if workflow.status().is_over() {
-            cached.remove(&workflow.id);
-        } else {
-            if cached.len() >= CACHED {
-                cached.clear();
-            }
-            cached.insert(workflow.id.clone(), (version, workflow));
+        let steps: usize = cached.values().map(|(_, cached)| cached.steps.len()).sum();
+        if steps + workflow.steps.len() > CACHED_STEPS {
+            cached.clear();
         }
+        cached.insert(workflow.id.clone(), (version, workflow));
     }
 }
 
@@ -185,7 +180,6 @@ impl Conductor {
             config_id: config.id.clone(),
             config_version: config.version.unwrap_or_default(),
             chosen,
-            run_env: new.run_env,
         };
         let row = WorkflowRow {
             id: WorkflowId::new(now, self.random_u128()),
@@ -204,7 +198,7 @@ impl Conductor {
         };
         let steps = steps.iter().map(step_row).collect::<Result<Vec<_>>>()?;
         let plan_only = body.request.plan_only;
-        let created = self.store.create_workflow(row, steps, idem).await?;
+        let created = self.store.create_workflow(row, steps, new.run_env, idem).await?;
         // An install that goes back stays there, until everything is deployed anew.
         let stays = chosen.then(|| config.id.clone());
         if whole && !plan_only && !created.replayed && install.config_id != stays {

@@ -318,7 +318,7 @@ impl<'a> Scene<'a> {
             action: action.ok_or(StoreError::NotFound("action"))?,
             local_sources: document.local_sources.clone(),
             trigger_type: trigger.to_owned(),
-            run_env: body.run_env.clone(),
+            run_env: conductor.store.workflow_env(org, &self.loaded.row.id).await?,
             hook_env,
             step_id: Some(step.id.clone()),
             secrets: Vec::new(),

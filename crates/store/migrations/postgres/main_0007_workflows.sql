@@ -19,6 +19,8 @@ CREATE TABLE workflows (
     -- Derived from the steps with every change.
     status TEXT NOT NULL,
     body TEXT NOT NULL,
+    -- Environment that was given with it, sealed.
+    env BYTEA,
     created_by TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,

@@ -1,5 +1,7 @@
 //! Workflows at rest: who may write the next state, what makes one due, and the parts of an install's state.
 
+use std::collections::BTreeMap;
+
 use model::{JobType, Outcome, StepId, Timestamp, WorkflowId};
 use serde_json::json;
 use store::{NewJob, StepRow, StoreError, WorkflowChange, WorkflowRow};
@@ -58,9 +60,17 @@ fn the_next_state_is_written_by_one() {
         let (s, now) = (&world.store, world.now());
         let first = row(&world, now);
         let steps = [step(now, 0, "in-progress", Some("a")), step(now, 1, "pending", None)];
-        s.create_workflow(first.clone(), steps.to_vec(), None).await?;
+        s.create_workflow(
+            first.clone(),
+            steps.to_vec(),
+            BTreeMap::from([("A".to_owned(), "secret value".to_owned())]),
+            None,
+        )
+        .await?;
         let (read, found) = s.workflow_with_steps(&world.org, &first.id).await?;
         assert_eq!((read.version, found.len(), &found[1].body), (1, 2, &json!({ "slot": 1 })));
+        assert_eq!(s.workflow_env(&world.org, &first.id).await?["A"], "secret value");
+        assert!(!String::from_utf8_lossy(&world.dump().await?).contains("secret value"), "sealed at rest");
         // It is due at once, and taken once.
         assert_eq!(s.due_workflows(now, now.plus_s(10), 10).await?.len(), 1);
         assert!(s.due_workflows(now, now.plus_s(10), 10).await?.is_empty());
@@ -72,7 +82,7 @@ fn the_next_state_is_written_by_one() {
         let second = row(&world, now);
         let (moves, held) = s.held_locks(&world.install, &second.id).await?;
         assert_eq!((held.len(), held[0].lock.as_str()), (1, "a"));
-        s.create_workflow(second.clone(), Vec::new(), None).await?;
+        s.create_workflow(second.clone(), Vec::new(), BTreeMap::new(), None).await?;
         let moving = |row: &WorkflowRow| WorkflowChange { moves: Some(moves), ..change(row, &[], now) };
         assert!(s.change_workflow(moving(&second)).await?);
         let (read, _) = s.workflow_with_steps(&world.org, &first.id).await?;
@@ -94,7 +104,7 @@ fn a_job_that_ends_makes_its_workflow_due() {
         let (s, now) = (&world.store, world.now());
         let workflow = row(&world, now);
         let steps = [step(now, 0, "in-progress", None), step(now, 1, "success", None)];
-        s.create_workflow(workflow.clone(), steps.to_vec(), None).await?;
+        s.create_workflow(workflow.clone(), steps.to_vec(), BTreeMap::new(), None).await?;
         let (read, _) = s.workflow_with_steps(&world.org, &workflow.id).await?;
         let new = NewJob { step_id: Some(steps[0].id.clone()), ..world.job(JobType::ActionsWorkflow) };
         let running = world.running(new, &[]).await?;
@@ -117,7 +127,7 @@ fn the_state_of_an_install_has_versions() {
     on_both(|world| async move {
         let (s, now) = (&world.store, world.now());
         let mut workflow = row(&world, now);
-        s.create_workflow(workflow.clone(), Vec::new(), None).await?;
+        s.create_workflow(workflow.clone(), Vec::new(), BTreeMap::new(), None).await?;
         let writes = [
             vec![("sandbox".to_owned(), Some(json!({ "n": 1 })))],
             vec![
