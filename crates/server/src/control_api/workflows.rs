@@ -247,6 +247,16 @@ async fn start(
     if let Some(version) = body.config_version {
         new.config_id = Some(state.store().config_version(&at.org, &install.app_id, version).await?.id);
     }
+    begin(state, at, install, new, idem).await
+}
+
+async fn begin(
+    state: &AppState,
+    at: &InOrg,
+    install: &Install,
+    new: NewWorkflow,
+    idem: Option<store::Idempotency>,
+) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
     let id = state.conductor.start_workflow(install, new, &at.owner.account.id, idem).await?;
     Ok((StatusCode::CREATED, Json(wire::WorkflowStarted { workflow_id: id.to_string() })))
 }
@@ -264,9 +274,19 @@ async fn create(
     start(&state, &at, &install, &request.value, idem).await
 }
 
-fn plain(r#type: &str, plan_only: bool) -> wire::CreateWorkflow {
-    let body = json!({ "type": r#type, "plan_only": plan_only });
-    serde_json::from_value(body).unwrap_or_else(|_| unreachable!("every other field may be absent"))
+/// The operations of the dialect that are about a whole install.
+async fn start_whole(
+    state: &AppState,
+    at: &InOrg,
+    install: &str,
+    request: Create<wire::DeployAll>,
+    kind: WorkflowKind,
+) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+    let install = state.store().install(&at.org, install).await?;
+    let idem = request.idempotency(&at.owner.account.id);
+    let mut new = NewWorkflow::new(kind);
+    new.request.plan_only = request.value.plan_only;
+    begin(state, at, &install, new, idem).await
 }
 
 /// Deploys all components of an install.
@@ -277,9 +297,7 @@ async fn deploy_all(
     Path(install): Path<String>,
     request: Create<wire::DeployAll>,
 ) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
-    let install = state.store().install(&at.org, &install).await?;
-    let idem = request.idempotency(&at.owner.account.id);
-    start(&state, &at, &install, &plain("deploy_components", request.value.plan_only), idem).await
+    start_whole(&state, &at, &install, request, WorkflowKind::DeployComponents { components: Vec::new() }).await
 }
 
 /// Provisions an install anew: stack, sandbox, components.
@@ -290,9 +308,7 @@ async fn reprovision(
     Path(install): Path<String>,
     request: Create<wire::DeployAll>,
 ) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
-    let install = state.store().install(&at.org, &install).await?;
-    let idem = request.idempotency(&at.owner.account.id);
-    start(&state, &at, &install, &plain("reprovision", request.value.plan_only), idem).await
+    start_whole(&state, &at, &install, request, WorkflowKind::Reprovision).await
 }
 
 /// Tears everything of an install down, components first.
@@ -303,9 +319,7 @@ async fn deprovision(
     Path(install): Path<String>,
     request: Create<wire::DeployAll>,
 ) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
-    let install = state.store().install(&at.org, &install).await?;
-    let idem = request.idempotency(&at.owner.account.id);
-    start(&state, &at, &install, &plain("deprovision", request.value.plan_only), idem).await
+    start_whole(&state, &at, &install, request, WorkflowKind::Deprovision).await
 }
 
 /// A workflow with every attempt at its steps.
