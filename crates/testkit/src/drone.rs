@@ -140,10 +140,12 @@ impl<W: Work> Flight<W> {
                 self.perform(effect);
             }
             while self.tasks.try_join_next().is_some() {}
-            let due = self.core.next_due_ms().map_or(Duration::from_secs(60), Duration::from_millis);
+            // Where nothing is due it waits; a time in the past would have it turn for ever.
+            let due_ms = self.core.next_due_ms().unwrap_or(u64::MAX);
+            let pause_ms = due_ms.saturating_sub(started.elapsed().as_millis() as u64).min(60_000);
             event = tokio::select! {
                 Some(event) = self.inbox.recv() => event,
-                () = tokio::time::sleep_until((started + due).into()) => ROOM,
+                () = tokio::time::sleep(Duration::from_millis(pause_ms)) => ROOM,
             };
         }
     }
