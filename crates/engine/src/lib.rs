@@ -8,7 +8,7 @@ mod plan;
 mod workflow;
 
 pub use advance::{Context, Ended, Event, Held, Refused, Response};
-pub use plan::{PlanError, Situation, dependents, plan};
+pub use plan::{PlanError, Situation, plan};
 pub use workflow::{
     Answer, Changes, ComponentOp, Lock, OnError, Plan, Request, SandboxOp, Step, StepKind, StepStatus, Work, Workflow,
     WorkflowKind, WorkflowStatus,

@@ -94,13 +94,6 @@ impl<'a> Order<'a> {
     }
 }
 
-/// All components that depend on one, itself not among them.
-pub fn dependents(config: &AppConfig, component: &str) -> Result<BTreeSet<String>, PlanError> {
-    let mut found = Order::new(config)?.with_dependents([component.to_owned()]);
-    found.remove(component);
-    Ok(found)
-}
-
 fn rank(kind: &str) -> usize {
     let order =
         ["container_image", "docker_build", "terraform_module", "pulumi", "helm_chart", "kubernetes_manifest", "job"];

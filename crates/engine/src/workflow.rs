@@ -169,6 +169,19 @@ impl Work {
         }
     }
 
+    /// The part of the install's state that it plans or changes.
+    pub fn target(&self) -> String {
+        self.component().map_or_else(|| "sandbox".to_owned(), |component| format!("components/{component}"))
+    }
+
+    pub const fn is_teardown(&self) -> bool {
+        match self {
+            Self::ComponentPlan { op, .. } | Self::ComponentApply { op, .. } => matches!(op, ComponentOp::Teardown),
+            Self::SandboxPlan { op } | Self::SandboxApply { op } => matches!(op, SandboxOp::Deprovision),
+            _ => false,
+        }
+    }
+
     pub const fn is_plan(&self) -> bool {
         matches!(self, Self::SandboxPlan { .. } | Self::ComponentPlan { .. })
     }

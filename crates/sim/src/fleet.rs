@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use conductor::{Conductor, Draw, NewWorkflow, Timing};
-use engine::{Event, OnError, Response, Step, StepStatus, Work, Workflow, WorkflowKind as K};
+use engine::{Event, OnError, Response, Step, StepStatus, Workflow, WorkflowKind as K};
 use model::runner::RunnerKind;
 use model::{
     AccountId, AppId, Clock, ConfigId, InputsId, InstallId, OrgId, Role, RunnerId, SectionId, Timestamp, TokenId,
@@ -454,10 +454,6 @@ fn conductor(store: &Store, clock: &Arc<FleetClock>, draw: &Arc<Draw>) -> Conduc
     made.drawing(Arc::clone(draw))
 }
 
-fn target(work: &Work) -> String {
-    work.component().map_or_else(|| "sandbox".to_owned(), |component| format!("components/{component}"))
-}
-
 /// The rule that is broken in an install, if one is.
 fn broken(workflows: &[Arc<Workflow>], parts: &BTreeMap<String, serde_json::Value>) -> Option<String> {
     let mut applied: BTreeMap<String, u64> = BTreeMap::new();
@@ -469,7 +465,7 @@ fn broken(workflows: &[Arc<Workflow>], parts: &BTreeMap<String, serde_json::Valu
             if !step.work.is_apply() {
                 continue;
             }
-            *applied.entry(target(&step.work)).or_default() += u64::from(done);
+            *applied.entry(step.work.target()).or_default() += u64::from(done);
             if done || step.status == StepStatus::InProgress {
                 let plan = workflow.steps.iter().find(|other| {
                     other.group == step.group && other.work.is_plan() && other.status == StepStatus::Approved

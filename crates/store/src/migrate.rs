@@ -40,6 +40,7 @@ impl Set {
                 step!("main_0005_builds"),
                 step!("main_0006_hosting"),
                 step!("main_0007_workflows"),
+                step!("main_0008_builds"),
             ],
             Self::Logs => vec![step!("logs_0001_init")],
         }

@@ -13,7 +13,7 @@ use crate::{Result, Store, StoreError};
 #[derive(Debug, Clone)]
 pub(crate) struct SealedPart {
     part: String,
-    value: Option<Vec<u8>>,
+    value: Vec<u8>,
 }
 
 fn place(install: &InstallId, part: &str) -> String {
@@ -21,8 +21,8 @@ fn place(install: &InstallId, part: &str) -> String {
 }
 
 impl SealedPart {
-    pub(crate) fn new(keys: &OrgKeys, install: &InstallId, part: &str, value: Option<&Json>) -> Self {
-        let value = value.map(|value| keys.seal(&place(install, part), value.to_string().as_bytes()));
+    pub(crate) fn new(keys: &OrgKeys, install: &InstallId, part: &str, value: &Json) -> Self {
+        let value = keys.seal(&place(install, part), value.to_string().as_bytes());
         Self { part: part.to_owned(), value }
     }
 }
@@ -84,10 +84,8 @@ impl Store {
         for row in rows {
             let part: String = row.get(0)?;
             newest = newest.max(row.get(1)?);
-            if let Some(sealed) = row.get::<Option<Vec<u8>>>(2)? {
-                let text = self.open_sealed(org, &place(install, &part), &sealed).await?;
-                parts.insert(part, serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("state"))?);
-            }
+            let text = self.open_sealed(org, &place(install, &part), &row.get::<Vec<u8>>(2)?).await?;
+            parts.insert(part, serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("state"))?);
         }
         Ok((newest, parts))
     }
@@ -101,7 +99,7 @@ impl Store {
                 let (org, install, part) = (org_id.clone(), install_id.clone(), name.clone());
                 Box::pin(async move {
                     let sql = "SELECT value FROM install_parts WHERE org_id = $1 AND install_id = $2 AND part = $3 ORDER BY version DESC LIMIT 1";
-                    Ok(tx.get(sql, params![&org, &install, part]).await?.map(|row| row.get(0)).transpose()?.flatten())
+                    tx.get(sql, params![&org, &install, part]).await?.map(|row| row.get(0)).transpose()
                 })
             })
             .await?;

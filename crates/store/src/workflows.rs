@@ -60,7 +60,7 @@ pub struct WorkflowChange {
     pub steps: Vec<StepRow>,
     /// What people shall see of plans.
     pub displays: Vec<(StepId, Json)>,
-    pub parts: Vec<(String, Option<Json>)>,
+    pub parts: Vec<(String, Json)>,
     /// When to look again though nothing happens.
     pub due_at: Option<Timestamp>,
     /// Something that others must not do meanwhile was started, and this was the install's count before.
@@ -341,10 +341,8 @@ impl Store {
     /// Writes the next state of a workflow, if nobody else has. False: read it again.
     pub async fn change_workflow(&self, change: WorkflowChange) -> Result<bool> {
         let keys = self.org_keys(&change.row.org_id).await?;
-        let sealed = change
-            .parts
-            .iter()
-            .map(|(part, value)| SealedPart::new(&keys, &change.row.install_id, part, value.as_ref()));
+        let sealed =
+            change.parts.iter().map(|(part, value)| SealedPart::new(&keys, &change.row.install_id, part, value));
         let sealed = sealed.collect::<Vec<_>>();
         let displays = change
             .displays

@@ -229,13 +229,9 @@ impl Conductor {
         Ok(Loaded { row, body, workflow })
     }
 
-    /// Tells a workflow what a person wants; what is refused changes nothing.
+    /// Tells a workflow what happened; lets the engine decide, again and again until nothing more is known, and writes what came
+    /// out in one transaction. What is refused changes nothing.
     pub async fn tell_workflow(&self, org: &OrgId, id: &WorkflowId, event: Event, actor: &str) -> Result<Loaded> {
-        self.drive(org, id, event, actor).await
-    }
-
-    /// Lets the engine decide, again and again until nothing more is known, and writes what came out in one transaction.
-    async fn drive(&self, org: &OrgId, id: &WorkflowId, event: Event, actor: &str) -> Result<Loaded> {
         let mut events = vec![event];
         for _ in 0..TRIES {
             let loaded = self.workflow(org, id).await?;
@@ -316,7 +312,7 @@ impl Conductor {
             let due = self.store.due_workflows(now, now.plus_s(CLAIM_S), BATCH).await?;
             let full = due.len() as u64 == BATCH;
             let looks = due.iter().map(|(org, id)| async move {
-                go_on("workflow", self.drive(org, id, Event::Look, "ferry").await);
+                go_on("workflow", self.tell_workflow(org, id, Event::Look, "ferry").await);
             });
             futures::future::join_all(looks).await;
             if !full {

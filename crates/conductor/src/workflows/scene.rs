@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::{ComponentOp, Ended, Plan, Step, StepStatus, Work, Workflow};
+use engine::{Ended, Plan, Step, StepStatus, Work, Workflow};
 use model::waiting::Presence;
 use model::{Digest, JobId, JobState, StepId, Timestamp};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) enum Known {
 /// What is written together with the next state.
 #[derive(Default)]
 pub(super) struct Outbox {
-    pub(super) parts: BTreeMap<String, Option<Value>>,
+    pub(super) parts: BTreeMap<String, Value>,
     pub(super) displays: Vec<(StepId, Value)>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Scene<'a> {
     /// A part of the install's state, as it will be after this change.
     async fn part(&self, part: &str) -> Result<Value> {
         if let Some(changed) = self.outbox.parts.get(part) {
-            return Ok(changed.clone().unwrap_or_default());
+            return Ok(changed.clone());
         }
         let found = self.conductor.store.install_part(&self.install.org_id, &self.install.id, part).await?;
         Ok(found.unwrap_or_default())
@@ -97,7 +97,11 @@ impl<'a> Scene<'a> {
     /// What is known about a step that is in progress.
     pub(super) async fn known(&mut self, workflow: &Workflow, step: &Step, now: Timestamp) -> Result<Known> {
         match step.work {
-            Work::GenerateStack => return Ok(Known::Ended(Ended::Success)),
+            // The stack of a local install is the command that starts its runner, which anybody can ask for at any time.
+            Work::GenerateStack if self.simulated || self.install.platform == "local" => {
+                return Ok(Known::Ended(Ended::Success));
+            }
+            Work::GenerateStack => return Ok(unsupported(&format!("a stack for {}", self.install.platform))),
             Work::AwaitStack => {
                 let joined = self.simulated || self.runner().await?.generation > 0;
                 let reason = "waits until the stack is applied and the runner has joined";
@@ -112,9 +116,9 @@ impl<'a> Scene<'a> {
             _ => {}
         }
         // What waited for long must not bring an older version back by itself.
-        let deploys = step.work.is_plan() && !is_teardown(&step.work) && !step.look_only;
+        let deploys = step.work.is_plan() && !step.work.is_teardown() && !step.look_only;
         if deploys && !self.loaded.body.chosen {
-            let there = self.part(&target_of(&step.work)).await?["config_version"].as_u64().unwrap_or_default();
+            let there = self.part(&step.work.target()).await?["config_version"].as_u64().unwrap_or_default();
             if there > self.loaded.body.config_version {
                 let mine = self.loaded.body.config_version;
                 let reason =
@@ -228,11 +232,11 @@ impl<'a> Scene<'a> {
         }
         Ok(Known::Ended(match &step.work {
             Work::SandboxPlan { .. } | Work::ComponentPlan { .. } => {
-                let target = target_of(&step.work);
+                let target = step.work.target();
                 let (basis, content) = self.basis(step).await?;
                 let part = self.part(&target).await?;
                 let deployed = part["status"] == "active";
-                let teardown = is_teardown(&step.work);
+                let teardown = step.work.is_teardown();
                 let (changes, display) =
                     draw.plan(&target, deployed, teardown, part["content"] == json!(content), step.look_only);
                 let digest = Digest::of(json!([basis, display, step.id]).to_string().as_bytes()).to_string();
@@ -249,7 +253,7 @@ impl<'a> Scene<'a> {
 
     /// Notes in the install's state that something was applied.
     async fn applied(&mut self, workflow: &Workflow, step: &Step) -> Result<()> {
-        let target = target_of(&step.work);
+        let target = step.work.target();
         // What was applied is what was planned, whatever has changed meanwhile.
         let content = match plan_of(workflow, step).filter(|_| step.work.is_apply()) {
             Some(plan) => plan.basis.split('@').next().unwrap_or_default().to_owned(),
@@ -262,7 +266,7 @@ impl<'a> Scene<'a> {
             return Ok(());
         }
         let generation = part["generation"].as_u64().unwrap_or_default() + 1;
-        let value = if is_teardown(&step.work) {
+        let value = if step.work.is_teardown() {
             json!({ "status": "inactive", "generation": generation, "outputs": {} })
         } else {
             let document = self.document().await?;
@@ -272,7 +276,7 @@ impl<'a> Scene<'a> {
                 "config_version": self.loaded.body.config_version,
             })
         };
-        self.outbox.parts.insert(target, Some(value));
+        self.outbox.parts.insert(target, value);
         Ok(())
     }
 
@@ -355,17 +359,4 @@ fn plan_of<'w>(workflow: &'w Workflow, apply: &Step) -> Option<&'w Plan> {
     let of_group =
         |step: &&Step| step.group == apply.group && step.work.is_plan() && step.status == StepStatus::Approved;
     workflow.steps.iter().rev().find(of_group).and_then(|step| step.plan.as_ref())
-}
-
-/// The part of the install's state that a step changes.
-fn target_of(work: &Work) -> String {
-    work.component().map_or_else(|| "sandbox".to_owned(), |component| format!("components/{component}"))
-}
-
-fn is_teardown(work: &Work) -> bool {
-    match work {
-        Work::ComponentPlan { op, .. } | Work::ComponentApply { op, .. } => *op == ComponentOp::Teardown,
-        Work::SandboxPlan { op } | Work::SandboxApply { op } => *op == engine::SandboxOp::Deprovision,
-        _ => false,
-    }
 }

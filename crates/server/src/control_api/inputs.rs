@@ -10,7 +10,7 @@ use config::AppConfig;
 use model::InputsId;
 use serde::Deserialize;
 use serde_json::Value;
-use store::{App, Install, InstallInputs, StoreError};
+use store::{Install, InstallInputs, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -28,10 +28,15 @@ pub(super) const HIDDEN: &str = "***";
 /// How many mistakes, and names, are told at once.
 const TOLD: usize = 20;
 
-/// The active config of an app; an app that was never synced declares nothing.
-async fn declared(state: &AppState, app: &App) -> ApiResult<AppConfig> {
-    match state.store().active_config(&app.org_id, &app.id).await? {
-        Some(config) => Ok(state.conductor.app_config(&app.org_id, &config).await?.0),
+/// The config that an install is at; an app that was never synced declares nothing.
+async fn declared(state: &AppState, install: &Install) -> ApiResult<AppConfig> {
+    let (org, app) = (&install.org_id, &install.app_id);
+    let config = match &install.config_id {
+        Some(id) => Some(state.store().config(org, app, id).await?),
+        None => state.store().active_config(org, app).await?,
+    };
+    match config {
+        Some(config) => Ok(state.conductor.app_config(org, &config).await?.0),
         None => Ok(AppConfig::default()),
     }
 }
@@ -82,11 +87,10 @@ fn check(config: &AppConfig, given: &BTreeMap<String, String>, complete: bool) -
 /// The inputs of an install that is being made.
 pub(super) async fn first(
     state: &AppState,
-    app: &App,
     install: &Install,
     given: BTreeMap<String, String>,
 ) -> ApiResult<InstallInputs> {
-    check(&declared(state, app).await?, &given, true)?;
+    check(&declared(state, install).await?, &given, true)?;
     let id = InputsId::new(install.created_at, state.conductor.random_u128());
     Ok(InstallInputs::first(id, install, given))
 }
@@ -126,8 +130,7 @@ async fn list(
     Params(page): Params<Page>,
 ) -> ApiResult<List<wire::InstallInputs>> {
     let install = state.store().install(&at.org, &install).await?;
-    let app = state.store().app(&at.org, install.app_id.as_str()).await?;
-    let config = declared(&state, &app).await?;
+    let config = declared(&state, &install).await?;
     let found = state.store().inputs(&at.org, &install.id, page.offset(), page.fetch()).await?;
     Ok(List::new(found.into_iter().map(|inputs| shown(&config, &install, inputs)).collect(), page))
 }
@@ -140,9 +143,8 @@ async fn current(
     Path(install): Path<String>,
 ) -> ApiResult<Json<wire::InstallInputs>> {
     let install = state.store().install(&at.org, &install).await?;
-    let app = state.store().app(&at.org, install.app_id.as_str()).await?;
     let inputs = state.store().current_inputs(&at.org, &install.id).await?.ok_or(StoreError::NotFound("inputs"))?;
-    Ok(Json(shown(&declared(&state, &app).await?, &install, inputs)))
+    Ok(Json(shown(&declared(&state, &install).await?, &install, inputs)))
 }
 
 /// Changes inputs of an install: those that are named, the others stay. An empty value takes the app's default again.
@@ -154,8 +156,7 @@ async fn update(
     request: Create<wire::UpdateInstallInputs>,
 ) -> ApiResult<Json<wire::InstallInputs>> {
     let install = state.store().install(&at.org, &install).await?;
-    let app = state.store().app(&at.org, install.app_id.as_str()).await?;
-    let config = declared(&state, &app).await?;
+    let config = declared(&state, &install).await?;
     let before = state.store().current_inputs(&at.org, &install.id).await?;
     let version = before.as_ref().map_or(0, |b| b.version) + 1;
     let mut values = before.map(|b| b.values).unwrap_or_default();

@@ -134,7 +134,7 @@ async fn create(
         created_at: now,
         updated_at: now,
     };
-    let inputs = inputs::first(&state, &app, &install, wanted.inputs.clone()).await?;
+    let inputs = inputs::first(&state, &install, wanted.inputs.clone()).await?;
     let idem = request.idempotency(&at.owner.account.id);
     let created = state.store().create_install(install, runner, inputs, idem).await?;
     let install = state.store().install(&at.org, &created.id).await?;

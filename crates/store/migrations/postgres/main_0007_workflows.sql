@@ -61,8 +61,8 @@ CREATE TABLE install_parts (
     part TEXT NOT NULL,
     version BIGINT NOT NULL,
     org_id TEXT NOT NULL,
-    -- Sealed; empty: the part is gone.
-    value BYTEA,
+    -- Sealed.
+    value BYTEA NOT NULL,
     workflow_id TEXT,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (install_id, part, version)

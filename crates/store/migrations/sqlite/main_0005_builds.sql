@@ -19,6 +19,7 @@ CREATE TABLE builds (
     -- The build whose artifact stands for this one's: the source has not moved.
     same_as TEXT,
     -- What it was made of, and what came out.
+    revision TEXT NOT NULL,
     source TEXT NOT NULL,
     artifact TEXT,
     cache_hits INTEGER NOT NULL,

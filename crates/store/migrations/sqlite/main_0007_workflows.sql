@@ -61,8 +61,8 @@ CREATE TABLE install_parts (
     part TEXT NOT NULL,
     version INTEGER NOT NULL,
     org_id TEXT NOT NULL,
-    -- Sealed; empty: the part is gone.
-    value BLOB,
+    -- Sealed.
+    value BLOB NOT NULL,
     workflow_id TEXT,
     created_at INTEGER NOT NULL,
     PRIMARY KEY (install_id, part, version)

@@ -129,22 +129,19 @@ fn the_state_of_an_install_has_versions() {
         let mut workflow = row(&world, now);
         s.create_workflow(workflow.clone(), Vec::new(), BTreeMap::new(), None).await?;
         let writes = [
-            vec![("sandbox".to_owned(), Some(json!({ "n": 1 })))],
-            vec![
-                ("components/a".to_owned(), Some(json!({ "n": 1 }))),
-                ("components/b".to_owned(), Some(json!({ "n": 1 }))),
-            ],
-            vec![("components/a".to_owned(), Some(json!({ "n": 2 }))), ("components/b".to_owned(), None)],
+            vec![("sandbox".to_owned(), json!({ "n": 1 }))],
+            vec![("components/a".to_owned(), json!({ "n": 1 })), ("components/b".to_owned(), json!({ "n": 1 }))],
+            vec![("components/a".to_owned(), json!({ "n": 2 })), ("components/c".to_owned(), json!({ "n": 1 }))],
         ];
         for parts in writes {
             assert!(s.change_workflow(WorkflowChange { parts, ..change(&workflow, &[], now) }).await?);
             workflow.version += 1;
         }
         let (version, parts) = s.install_parts(&world.org, &world.install, None).await?;
-        assert_eq!((version, parts.len(), &parts["components/a"]), (3, 2, &json!({ "n": 2 })));
+        assert_eq!((version, parts.len(), &parts["components/a"]), (3, 4, &json!({ "n": 2 })));
         let (version, parts) = s.install_parts(&world.org, &world.install, Some(2)).await?;
         assert_eq!((version, parts.len(), &parts["components/a"]), (2, 3, &json!({ "n": 1 })));
-        assert_eq!(s.install_part(&world.org, &world.install, "components/b").await?, None);
+        assert_eq!(s.install_part(&world.org, &world.install, "components/d").await?, None);
         assert_eq!(s.install_part(&world.org, &world.install, "components/a").await?, Some(json!({ "n": 2 })));
         let versions = s.state_versions(&world.org, &world.install, 0, 10).await?;
         let told: Vec<(u64, usize)> = versions.iter().map(|v| (v.version, v.parts.len())).collect();

@@ -1,0 +1,2 @@
+-- `source` says it.
+ALTER TABLE builds DROP COLUMN revision;
