@@ -75,12 +75,14 @@ mod action_workflows;
 mod builds;
 mod components;
 mod configs;
+mod deploys;
 mod workflows;
 
 pub use action_workflows::*;
 pub use builds::*;
 pub use components::*;
 pub use configs::*;
+pub use deploys::*;
 pub use workflows::*;
 
 wire! {

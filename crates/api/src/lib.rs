@@ -13,6 +13,8 @@ pub mod headers {
     /// The org that a request is about.
     pub const ORG: &str = "x-nuon-org-id";
     pub const PAGE_NEXT: &str = "x-nuon-page-next";
+    /// The workflow that a request has started.
+    pub const WORKFLOW: &str = "x-nuon-install-workflow-id";
     pub const PAGE_OFFSET: &str = "x-nuon-page-offset";
     pub const PAGE_LIMIT: &str = "x-nuon-page-limit";
     /// Cursor of the log readers, in nanoseconds.

@@ -9,7 +9,9 @@ use axum::routing::post;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::server::TlsStream;
 
 use crate::drone;
 
@@ -39,25 +41,34 @@ pub(crate) async fn serve(files: Option<(String, String)>) -> anyhow::Result<()>
     let certs = CertificateDer::pem_file_iter(cert)?.collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_file(key)?;
     let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(certs, key)?;
-    axum::serve(Tls { listener, acceptor: tokio_rustls::TlsAcceptor::from(Arc::new(config)) }, app).await?;
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    axum::serve(Tls { listener, acceptor, handshakes: JoinSet::new() }, app).await?;
     Ok(())
 }
 
+/// Handshakes go on beside each other: in a row they would not keep up with ten thousand callers.
 struct Tls {
     listener: TcpListener,
     acceptor: tokio_rustls::TlsAcceptor,
+    handshakes: JoinSet<std::io::Result<(TlsStream<TcpStream>, std::net::SocketAddr)>>,
 }
 
 impl axum::serve::Listener for Tls {
-    type Io = tokio_rustls::server::TlsStream<tokio::net::TcpStream>;
+    type Io = TlsStream<TcpStream>;
     type Addr = std::net::SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
-            if let Ok((stream, peer)) = self.listener.accept().await
-                && let Ok(stream) = self.acceptor.accept(stream).await
-            {
-                return (stream, peer);
+            tokio::select! {
+                Some(done) = self.handshakes.join_next() => {
+                    if let Ok(Ok(accepted)) = done {
+                        return accepted;
+                    }
+                }
+                Ok((stream, peer)) = self.listener.accept() => {
+                    let handshake = self.acceptor.accept(stream);
+                    self.handshakes.spawn(async move { Ok((handshake.await?, peer)) });
+                }
             }
         }
     }
@@ -74,7 +85,13 @@ pub(crate) async fn hold(goal: Goal) -> anyhow::Result<()> {
     for n in 0..goal.count {
         let request = https[n % https.len()].post(&goal.url).body(body.clone());
         tokio::spawn(async move {
-            let _ = request.send().await;
+            // A connection that was not taken is asked for again.
+            while let Some(again) = request.try_clone() {
+                if again.send().await.is_ok() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
         });
         if n % 20 == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

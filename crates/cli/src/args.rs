@@ -106,6 +106,9 @@ pub enum Command {
     /// Scripts that run in an install
     #[command(subcommand, visible_alias = "action")]
     Actions(Actions),
+    /// Sequences of steps that people start
+    #[command(subcommand, visible_alias = "runbook")]
+    Runbooks(Runbooks),
     /// Units of work that runners take
     #[command(subcommand, visible_alias = "job")]
     Jobs(Jobs),
@@ -193,7 +196,7 @@ pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 pub(crate) use builds::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
 pub(crate) use policies::{Policies, TestPolicies};
 pub(crate) use workflows::{
-    Deploy, Deprovision, Drift, Provision, Reprovision, Rollback, SetInstall, Start, Steps, Teardown, Workflows,
+    Deploy, Deprovision, Drift, Provision, Reprovision, Rollback, Runbooks, SetInstall, Start, Steps, Teardown, Workflows,
 };
 
 #[derive(Debug, Subcommand)]
@@ -251,6 +254,38 @@ pub enum Installs {
         /// The versions, newest first, each with what changed
         #[arg(long, conflicts_with = "version")]
         versions: bool,
+    },
+    /// Show the components of an install: what is deployed, and what became of the last deploy
+    Components {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Show what an install does by the clock, and what became of the last ticks
+    Schedules {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Show what policies said about the plans of an install, newest first
+    Policies {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Remove an install that was deprovisioned; what is left in the customer's account stays there
+    Forget {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+        /// Though something is deployed, or a workflow is not over
+        #[arg(long)]
+        force: bool,
+        /// Yes, really
+        #[arg(long)]
+        yes: bool,
     },
     /// Show what was done to an install, newest first
     History {
@@ -328,6 +363,9 @@ pub struct RunAction {
     /// Environment variable whose value is masked in the log
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable)]
     pub secret_env: Vec<(String, String)>,
+    /// Role in the customer's account that it runs with, instead of the app's
+    #[arg(long, requires = "action")]
+    pub role: Option<String>,
     /// Time limit of the action [default: 5m]
     #[arg(long, value_parser = duration, conflicts_with = "action")]
     pub timeout: Option<Duration>,

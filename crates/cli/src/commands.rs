@@ -18,12 +18,14 @@ mod auth;
 mod builds;
 mod contexts;
 mod events;
+mod install_views;
 mod installs;
 mod jobs;
 mod logs;
 mod manifest;
 mod orgs;
 mod policies;
+mod runbooks;
 mod runners;
 mod tokens;
 mod version;
@@ -50,6 +52,7 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
         Command::Registry(command) => artifacts::registry(global, out, command).await,
         Command::Sources(command) => artifacts::sources(&connect(global).await?, out, command).await,
         Command::Policies(command) => Box::pin(policies::run(out, command)).await,
+        Command::Runbooks(command) => Box::pin(runbooks::run(&connect(global).await?, out, command)).await,
         Command::Actions(command) => Box::pin(actions::run(&connect(global).await?, out, command)).await,
         Command::Jobs(command) => Box::pin(jobs::run(&connect(global).await?, out, command)).await,
         Command::Logs(args) => logs::run(&connect(global).await?, out, args).await,

@@ -187,7 +187,7 @@ impl Conductor {
             "install": { "populated": true, "id": install.id, "name": install.name, "inputs": inputs },
             "inputs": { "populated": true, "inputs": inputs },
             "sandbox": sandbox,
-            "install_stack": { "populated": false, "outputs": {} },
+            "install_stack": deployed(parts.get(crate::STACK)),
             "components": components(config, &parts),
             "secrets": {},
             "actions": { "populated": !workflows.is_empty(), "workflows": workflows },

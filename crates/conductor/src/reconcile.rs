@@ -16,6 +16,7 @@ pub struct Pace {
     pub health: Duration,
     pub builds: Duration,
     pub workflows: Duration,
+    pub schedules: Duration,
     pub cleanup: Duration,
     /// A log that has been quiet for this long is folded.
     pub seal_quiet_s: u64,
@@ -34,6 +35,7 @@ impl Default for Pace {
             health: Duration::from_secs(5),
             builds: Duration::from_secs(1),
             workflows: Duration::from_millis(250),
+            schedules: Duration::from_secs(1),
             cleanup: Duration::from_secs(60),
             seal_quiet_s: 60,
             segment_bytes: 4 << 20,
@@ -58,6 +60,7 @@ impl Conductor {
             every(pace.logs, "logs", &stop, || self.reconcile_logs(pace)),
             every(pace.health, "health", &stop, || self.reconcile_health()),
             every(pace.builds, "builds", &stop, || self.reconcile_builds()),
+            every(pace.schedules, "schedules", &stop, || self.reconcile_schedules()),
             every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup()),
             every(pace.registry, "registry", &stop, || self.reconcile_registry(pace)),
             self.run_workflows(pace.workflows, &stop),

@@ -6,7 +6,7 @@ use model::papers::Order;
 use model::spec::{ActionSpec, JobSpec, Limits, SECRET_BYTES_MIN, Source, StepSpec, Work, check_steps};
 use model::time::parse_duration;
 use model::{ActionRunId, AppId, Digest, InstallId, JobId, LogStreamId, SectionId, StepId, constants};
-use store::{ActionRun, Build, Idempotency, Install, Job, NewJob, Queued, Result, Runner, StoreError};
+use store::{ActionRun, Build, Idempotency, Install, NewJob, Queued, Result, Runner, StoreError};
 
 use crate::app::InstallTree;
 use crate::{Conductor, render};
@@ -26,9 +26,9 @@ pub struct NewAction {
 
 /// An action of a synced app, and how it is run this time.
 #[derive(Debug, Clone)]
-pub struct SyncedAction {
-    pub id: String,
-    pub section_id: SectionId,
+pub(crate) struct SyncedAction {
+    /// The action's id, and its section in the config; a script of a runbook has neither.
+    pub id: Option<(String, SectionId)>,
     pub action: config::Action,
     /// Digests of the app's local sources, by directory.
     pub local_sources: BTreeMap<String, String>,
@@ -37,7 +37,7 @@ pub struct SyncedAction {
     /// What a hook is told about what started it.
     pub hook_env: BTreeMap<String, String>,
     /// The step of a workflow that it is.
-    pub step_id: Option<StepId>,
+    pub step_id: StepId,
     /// Values that must not appear in the log, beside the sensitive ones of the install.
     pub secrets: Vec<String>,
 }
@@ -109,16 +109,15 @@ fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -
 }
 
 impl Conductor {
-    /// Runs an action of the app on an install, its templates rendered against what is known now. Returns the run's id too.
-    pub async fn run_synced_action(
+    /// Runs an action of the app on an install, its templates rendered against what is known now.
+    pub(crate) async fn run_synced_action(
         &self,
         install: Install,
         runner: &Runner,
         synced: SyncedAction,
         tree: &InstallTree,
         actor: &str,
-        idem: Option<Idempotency>,
-    ) -> Result<(ActionRunId, Job)> {
+    ) -> Result<()> {
         let rendering = render(&serde_json::to_value(&synced.action.steps).map_err(corrupt)?, &tree.root);
         if let Some(problem) = rendering.problems.first() {
             let mut at = problem.path.split('/').skip(1);
@@ -142,13 +141,14 @@ impl Conductor {
             run_env: synced.run_env,
             override_env: BTreeMap::new(),
         };
-        let run = NewRun {
+        let trigger_type = synced.trigger_type;
+        let run = synced.id.map(|(action_id, section_id)| NewRun {
             id: ActionRunId::new(self.now(), self.random_u128()),
             install_id: install.id.clone(),
-            action_id: synced.id,
-            section_id: synced.section_id,
-            trigger_type: synced.trigger_type,
-        };
+            action_id,
+            section_id,
+            trigger_type,
+        });
         let draft = Draft {
             name: Some(synced.action.name),
             install: Some((install.id, install.app_id)),
@@ -161,14 +161,11 @@ impl Conductor {
                 known.cloned().chain(synced.secrets).collect()
             },
             work: Work::ActionsWorkflow(spec),
-            run: Some(run),
+            run,
             build: None,
-            step_id: synced.step_id,
+            step_id: Some(synced.step_id),
         };
-        let job = self.submit(draft, runner, actor, idem).await?.job;
-        // A repeated request finds the run of the first one.
-        let run = self.store.run_of_job(&job.org_id, &job.id).await?.ok_or(StoreError::NotFound("run"))?;
-        Ok((run.id, job))
+        self.submit(draft, runner, actor, None).await.map(|_| ())
     }
 
     pub async fn submit_action(

@@ -5,6 +5,7 @@
 
 mod check;
 mod codes;
+mod cron;
 mod decode;
 mod diagnostic;
 mod diff;
@@ -25,6 +26,7 @@ mod walk;
 
 pub use check::{check, is_template};
 pub use codes::Code;
+pub use cron::next_tick;
 pub use diagnostic::{Diagnostic, Place, Problem, Severity};
 pub use diff::{Change, ChangeKind, FieldChange, MASK, diff};
 pub use draw::draw;

@@ -48,6 +48,8 @@ pub enum Event {
 pub enum Ended {
     Success,
     Planned(Plan),
+    /// Policies do not let the plan pass.
+    Denied(Plan, String),
     Failed(String),
     Cancelled(String),
     /// What the plan was made of has changed; nothing was applied.
@@ -202,7 +204,12 @@ impl Workflow {
         }
         match ended {
             Ended::Success => self.end(at, StepStatus::Success, "", now),
-            Ended::Planned(plan) => {
+            // The same plan would be denied again.
+            Ended::Denied(plan, reason) if !step.look_only => {
+                self.steps[at].plan = Some(plan);
+                self.end(at, StepStatus::Error, reason, now);
+            }
+            Ended::Planned(plan) | Ended::Denied(plan, _) => {
                 let (noop, look_only) = (plan.changes.is_noop(), step.look_only);
                 self.steps[at].plan = Some(plan);
                 match (look_only, noop) {
@@ -260,6 +267,7 @@ impl Workflow {
                     asked_at: None,
                     plan: None,
                     answer: None,
+                    role: None,
                     auto_retries: step.auto_retries.saturating_sub(u32::from(automatic)),
                     created_at: now,
                     started_at: None,
@@ -449,7 +457,7 @@ impl Workflow {
                 Some((by.clone(), "auto-approved"))
             } else if cx.approve_all {
                 Some(("the install".to_owned(), "auto-approved"))
-            } else if step.auto_approve_on_policies && plan.policies_passed {
+            } else if step.auto_approve_on_policies && plan.policies.is_passed() {
                 Some(("policies".to_owned(), "all policies let it pass"))
             } else {
                 None

@@ -213,14 +213,15 @@ impl Builder<'_> {
                 }
                 self.hooks("post-update-inputs");
             }
-            WorkflowKind::ActionWorkflowRun { action } => {
+            WorkflowKind::ActionWorkflowRun { action, trigger } => {
                 let known = self.at.config.actions.iter().any(|known| known.name == *action);
                 if !known {
                     return Err(PlanError::Missing { what: "action", name: action.clone() });
                 }
-                self.begin();
-                let work = Work::Action { action: action.clone(), trigger: "manual".into(), component: None };
-                self.next_group(format!("{action} manual action workflow run"), work);
+                // It is queued at once, and the job says that it waits for the runner.
+                self.next("generate install state", Work::GenerateState);
+                let work = Work::Action { action: action.clone(), trigger: trigger.clone(), component: None };
+                self.next_group(format!("{action} {trigger} action workflow run"), work);
             }
             WorkflowKind::SyncSecrets => {
                 self.begin();
@@ -264,6 +265,7 @@ impl Builder<'_> {
             answer: None,
             auto_retries: retries.max(0) as u32,
             auto_approve_on_policies: auto_approve,
+            role: None,
             created_at: self.at.now,
             started_at: None,
             finished_at: None,
@@ -512,12 +514,10 @@ impl Builder<'_> {
                 "sandbox_deprovision" => self.sandbox(SandboxOp::Deprovision),
                 "action" if self.plan_only => {}
                 "action" => match &step.action_name {
-                    Some(action) if self.at.config.actions.iter().any(|known| known.name == *action) => {
-                        let work = Work::Action { action: action.clone(), trigger: "runbook".into(), component: None };
-                        self.next_group(step.name.clone(), work);
+                    Some(action) if !self.at.config.actions.iter().any(|known| known.name == *action) => {
+                        return Err(wrong(&format!("the app has no action `{action}`")));
                     }
-                    Some(action) => return Err(wrong(&format!("the app has no action `{action}`"))),
-                    None => self.next_group(step.name.clone(), Work::Script { runbook: name.to_owned(), index }),
+                    _ => self.next_group(step.name.clone(), Work::Script { runbook: name.to_owned(), index }),
                 },
                 other => return Err(wrong(&format!("`{other}` is not supported yet"))),
             }

@@ -43,6 +43,9 @@ pub enum WorkflowKind {
     },
     ActionWorkflowRun {
         action: String,
+        /// What started it: `manual` or `cron`.
+        #[serde(default = "manual")]
+        trigger: String,
     },
     RunbookRun {
         runbook: String,
@@ -52,6 +55,10 @@ pub enum WorkflowKind {
         component: String,
     },
     DriftRunReprovisionSandbox,
+}
+
+fn manual() -> String {
+    "manual".to_owned()
 }
 
 impl WorkflowKind {
@@ -101,6 +108,15 @@ pub enum ComponentOp {
     Teardown,
 }
 
+impl ComponentOp {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deploy => "deploy",
+            Self::Teardown => "teardown",
+        }
+    }
+}
+
 /// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
@@ -125,7 +141,7 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         component: Option<String>,
     },
-    /// A script of a runbook, by its place there.
+    /// An action or a script of a runbook, by its place there.
     Script {
         runbook: String,
         index: usize,
@@ -391,9 +407,25 @@ pub struct Plan {
     pub changes: Changes,
     /// What it was made of: the rendered spec, and how often its target had been changed before.
     pub basis: String,
-    /// Policies were asked, and all let it pass.
     #[serde(default)]
-    pub policies_passed: bool,
+    pub policies: Judged,
+}
+
+/// How policies judged a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// How many were asked.
+    pub asked: u64,
+    /// What they said.
+    pub denied: u64,
+    pub warned: u64,
+}
+
+impl Judged {
+    /// They were asked and had nothing to say; what they warn of is for a person.
+    pub const fn is_passed(&self) -> bool {
+        self.asked > 0 && self.denied == 0 && self.warned == 0
+    }
 }
 
 /// What was said about a plan.
@@ -432,6 +464,9 @@ pub struct Step {
     pub auto_retries: u32,
     /// A plan that all policies let pass needs no person's approval.
     pub auto_approve_on_policies: bool,
+    /// The role in the customer's account that it is carried out with; none where there are no roles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,

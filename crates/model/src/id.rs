@@ -38,6 +38,11 @@ pub fn make(prefix: &'static str, now: Timestamp, random: u128) -> String {
     text
 }
 
+/// The id under another prefix: what is another view of the same thing needs no id of its own.
+pub fn twin(prefix: &'static str, id: &str) -> String {
+    format!("{prefix}{}", id.get(prefix.len()..).unwrap_or_default())
+}
+
 /// Whether `text` has the form of an id with this prefix.
 pub fn is_valid(prefix: &str, text: &str) -> bool {
     text.len() == ID_LENGTH

@@ -1,6 +1,6 @@
 //! Runs of synced actions: which action of which config became which job.
 
-use model::{ActionRunId, InstallId, JobId, OrgId, SectionId, Timestamp};
+use model::{ActionRunId, InstallId, JobId, OrgId, SectionId, StepId, Timestamp, WorkflowId};
 
 use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
@@ -57,15 +57,25 @@ impl Store {
             .await
     }
 
-    /// The run that a job carries out, where it is one.
-    pub async fn run_of_job(&self, org: &OrgId, job: &JobId) -> Result<Option<ActionRun>> {
-        let (org, job) = (org.clone(), job.clone());
+    /// The run that a workflow, or one step of it, has started.
+    pub async fn run_of_workflow(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        workflow: &WorkflowId,
+        step: Option<&StepId>,
+    ) -> Result<Option<ActionRun>> {
+        let (org, install, workflow, step) = (org.clone(), install.clone(), workflow.clone(), step.cloned());
         self.main()
             .glance(move |tx| {
-                let (org, job) = (org.clone(), job.clone());
+                let (org, install, workflow, step) = (org.clone(), install.clone(), workflow.clone(), step.clone());
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND job_id = $2");
-                    tx.get(sql, params![&org, &job]).await?.as_ref().map(from_row).transpose()
+                    let sql = static_sql!(
+                        COLUMNS,
+                        "WHERE org_id = $1 AND install_id = $2 AND job_id IN (SELECT j.id FROM jobs j JOIN workflow_steps s ON s.id = j.step_id WHERE s.workflow_id = $3 AND (CAST($4 AS TEXT) IS NULL OR s.id = $4)) ORDER BY id LIMIT 1"
+                    );
+                    let params = params![&org, &install, &workflow, step.as_ref()];
+                    tx.get(sql, params).await?.as_ref().map(from_row).transpose()
                 })
             })
             .await

@@ -8,7 +8,7 @@ use crate::db::{Row, Tx, params};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::inputs::{InstallInputs, insert_inputs};
-use crate::runners::{NewRunner, insert_runner};
+use crate::runners::{NewRunner, RunnerChange, apply_change, insert_runner};
 use crate::{Result, Store, StoreError, workflows};
 
 #[derive(Debug, Clone)]
@@ -286,7 +286,7 @@ impl Store {
             .write(move |tx| {
                 let (install, actor) = (install.clone(), actor.clone());
                 Box::pin(async move {
-                    let sql = "UPDATE installs SET config_id = $3, settings = $4, updated_at = $5 WHERE org_id = $1 AND id = $2";
+                    let sql = "UPDATE installs SET config_id = $3, settings = $4, updated_at = $5, schedules_wanted = schedules_wanted + 1 WHERE org_id = $1 AND id = $2";
                     let params = params![&install.org_id, &install.id, install.config_id.as_ref(), install.settings.to_string(), now];
                     if tx.exec(sql, params).await? != 1 {
                         return Err(StoreError::NotFound("install"));
@@ -300,6 +300,47 @@ impl Store {
             .await?;
         self.wake_workflows(&org);
         Ok(())
+    }
+
+    /// Removes an install with its inputs, its state, its schedules and its workflows, and revokes its runner. Its jobs, their logs
+    /// and the events stay: what happened has happened.
+    pub async fn forget_install(&self, install: &Install, actor: &str, now: Timestamp) -> Result<()> {
+        let (install, actor) = (install.clone(), actor.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (install, actor) = (install.clone(), actor.clone());
+                Box::pin(async move {
+                    apply_change(tx, &install.runner_id, &RunnerChange::Revoke, now).await?;
+                    for table in [
+                        "DELETE FROM schedules WHERE install_id = $1",
+                        "DELETE FROM install_parts WHERE install_id = $1",
+                        "DELETE FROM install_inputs WHERE install_id = $1",
+                        "DELETE FROM workflow_steps WHERE install_id = $1",
+                        "DELETE FROM workflows WHERE install_id = $1",
+                        "DELETE FROM installs WHERE id = $1",
+                    ] {
+                        tx.exec(table, params![&install.id]).await?;
+                    }
+                    let data = serde_json::json!({ "name": install.name, "app_id": install.app_id });
+                    let subject = ("install", install.id.as_str());
+                    record(tx, Note { org: &install.org_id, now, kind: "install.forgotten", subject, actor: &actor, data }).await
+                })
+            })
+            .await
+    }
+
+    /// An install by its id alone, for those who know nothing else: whoever asks must prove more.
+    pub async fn install_of_anyone(&self, id: &InstallId) -> Result<Install> {
+        let id = id.clone();
+        self.main()
+            .glance(move |tx| {
+                let id = id.clone();
+                Box::pin(async move {
+                    let row = tx.get(static_sql!(INSTALL_COLUMNS, "WHERE id = $1"), params![&id]).await?;
+                    install_from(&row.ok_or(StoreError::NotFound("install"))?)
+                })
+            })
+            .await
     }
 
     pub async fn install(&self, org: &OrgId, name_or_id: &str) -> Result<Install> {

@@ -66,6 +66,17 @@ pub(crate) async fn insert_inputs(tx: &mut Tx<'_>, org: &OrgId, new: &SealedInpu
     record(tx, Note { org, now: inputs.created_at, kind: "install.inputs", subject, actor, data }).await
 }
 
+/// Writes the next version of an install's inputs, unless somebody else was faster.
+pub(crate) async fn insert_next_inputs(tx: &mut Tx<'_>, org: &OrgId, sealed: &SealedInputs) -> Result<()> {
+    let last = "SELECT COALESCE(MAX(version), 0) FROM install_inputs WHERE install_id = $1";
+    let row = tx.get(last, params![&sealed.inputs.install_id]).await?;
+    let last: u64 = row.ok_or_else(|| StoreError::corrupt("count"))?.get(0)?;
+    if sealed.inputs.version != last + 1 {
+        return Err(StoreError::Conflict("the inputs were changed by someone else; try again".into()));
+    }
+    insert_inputs(tx, org, sealed).await
+}
+
 impl Store {
     pub(crate) async fn seal_inputs(&self, org: &OrgId, inputs: InstallInputs) -> Result<SealedInputs> {
         let text = serde_json::to_vec(&inputs.values).map_err(StoreError::db)?;
@@ -115,15 +126,7 @@ impl Store {
         self.main()
             .write(move |tx| {
                 let (org, sealed) = (org.clone(), sealed.clone());
-                Box::pin(async move {
-                    let last = "SELECT COALESCE(MAX(version), 0) FROM install_inputs WHERE install_id = $1";
-                    let row = tx.get(last, params![&sealed.inputs.install_id]).await?;
-                    let last: u64 = row.ok_or_else(|| StoreError::corrupt("count"))?.get(0)?;
-                    if sealed.inputs.version != last + 1 {
-                        return Err(StoreError::Conflict("the inputs were changed by someone else; try again".into()));
-                    }
-                    insert_inputs(tx, &org, &sealed).await
-                })
+                Box::pin(async move { insert_next_inputs(tx, &org, &sealed).await })
             })
             .await
     }

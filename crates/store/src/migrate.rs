@@ -41,6 +41,7 @@ impl Set {
                 step!("main_0006_hosting"),
                 step!("main_0007_workflows"),
                 step!("main_0008_builds"),
+                step!("main_0009_schedules"),
             ],
             Self::Logs => vec![step!("logs_0001_init")],
         }

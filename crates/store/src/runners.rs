@@ -410,7 +410,7 @@ async fn note_switch(
     record(tx, Note { org: &org, now, kind, subject, actor: runner.as_str(), data }).await
 }
 
-async fn apply_change(
+pub(crate) async fn apply_change(
     tx: &mut Tx<'_>,
     runner: &RunnerId,
     change: &RunnerChange,

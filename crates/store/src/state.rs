@@ -7,7 +7,11 @@ use serde_json::Value as Json;
 
 use crate::crypto::OrgKeys;
 use crate::db::{Tx, params};
-use crate::{Result, Store, StoreError};
+use crate::workflows::wake_install;
+use crate::{Install, Result, Store, StoreError};
+
+/// Versions of a part that are read at once.
+const VERSIONS_MAX: u64 = 100;
 
 /// A part that is about to be written.
 #[derive(Debug, Clone)]
@@ -106,6 +110,44 @@ impl Store {
         let Some(sealed) = sealed else { return Ok(None) };
         let text = self.open_sealed(org, &place(install, part), &sealed).await?;
         serde_json::from_slice(&text).map(Some).map_err(|_| StoreError::corrupt("state"))
+    }
+
+    /// Every version of one part of an install's state, newest first; as many as anybody will read.
+    pub async fn part_versions(&self, org: &OrgId, install: &InstallId, part: &str) -> Result<Vec<Json>> {
+        let (org_id, install_id, name) = (org.clone(), install.clone(), part.to_owned());
+        let rows = self
+            .main()
+            .read(move |tx| {
+                let (org, install, part) = (org_id.clone(), install_id.clone(), name.clone());
+                Box::pin(async move {
+                    let sql = "SELECT value FROM install_parts WHERE org_id = $1 AND install_id = $2 AND part = $3 ORDER BY version DESC LIMIT $4";
+                    tx.query(sql, params![&org, &install, part, VERSIONS_MAX]).await
+                })
+            })
+            .await?;
+        let mut versions = Vec::with_capacity(rows.len());
+        for row in rows {
+            let text = self.open_sealed(org, &place(install, part), &row.get::<Vec<u8>>(0)?).await?;
+            versions.push(serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("state"))?);
+        }
+        Ok(versions)
+    }
+
+    /// Writes a part that no workflow has made; those that are open are woken.
+    pub async fn put_install_part(&self, install: &Install, part: &str, value: &Json, now: Timestamp) -> Result<()> {
+        let part = SealedPart::new(&self.org_keys(&install.org_id).await?, &install.id, part, value);
+        let (org, id) = (install.org_id.clone(), install.id.clone());
+        self.main()
+            .write(move |tx| {
+                let (org, id, part) = (org.clone(), id.clone(), part.clone());
+                Box::pin(async move {
+                    insert_parts(tx, &org, &id, &[part], None, now).await?;
+                    wake_install(tx, &id, now).await
+                })
+            })
+            .await?;
+        self.wake_workflows(&install.org_id);
+        Ok(())
     }
 
     /// The versions of an install's state, newest first.

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::{AccountId, InstallId, JobId, OrgId, StepId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::accounts::static_sql;
 use crate::db::{Row, Sql, Tx, params};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
+use crate::inputs::{InstallInputs, insert_next_inputs};
 use crate::notify::topic;
 use crate::state::{SealedPart, insert_parts};
 use crate::{Install, Result, Store, StoreError};
@@ -39,7 +41,37 @@ pub struct StepRow {
     pub name: String,
     pub status: String,
     pub locks: Option<String>,
+    /// What a plan, or the sync of an image, is about: a part of the install's state.
+    pub target: Option<String>,
     pub body: Json,
+}
+
+/// What was given with a workflow; sealed at rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Given {
+    /// Environment of its actions.
+    #[serde(default)]
+    pub env_vars: BTreeMap<String, String>,
+    /// Values that must not appear in logs.
+    #[serde(default)]
+    pub masked_values: Vec<String>,
+    /// What a runbook asks for.
+    #[serde(default)]
+    pub runbook_inputs: BTreeMap<String, String>,
+}
+
+impl Given {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Once it was the environment alone.
+    fn read(text: &[u8]) -> Result<Self> {
+        serde_json::from_slice(text)
+            .or_else(|_| serde_json::from_slice(text).map(|env_vars| Self { env_vars, ..Self::default() }))
+            .map_err(|_| StoreError::corrupt("environment"))
+    }
 }
 
 /// A lock that a step of another workflow holds.
@@ -49,6 +81,13 @@ pub struct HeldLock {
     pub step: String,
     pub workflow_id: WorkflowId,
     pub kind: String,
+}
+
+/// Whose plans are looked for.
+#[derive(Debug, Clone)]
+pub enum Target {
+    Part(String),
+    Components,
 }
 
 /// The next state of a workflow.
@@ -101,7 +140,8 @@ fn step_from(row: &Row) -> Result<StepRow> {
         name: row.get(3)?,
         status: row.get(4)?,
         locks: row.get(5)?,
-        body: row.json(6)?,
+        target: row.get(6)?,
+        body: row.json(7)?,
     })
 }
 
@@ -134,8 +174,8 @@ pub(crate) async fn wake_install(tx: &mut Tx<'_>, install: &InstallId, now: Time
 async fn put_steps(tx: &mut Tx<'_>, row: &WorkflowRow, steps: &[StepRow]) -> Result<()> {
     for step in steps {
         tx.exec_later(
-            "INSERT INTO workflow_steps (id, org_id, install_id, workflow_id, slot, attempt, name, status, locks, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (id) DO UPDATE SET status = excluded.status, locks = excluded.locks, body = excluded.body",
-            params![&step.id, &row.org_id, &row.install_id, &row.id, u64::from(step.slot), u64::from(step.attempt), &step.name, &step.status, step.locks.as_ref(), step.body.to_string()],
+            "INSERT INTO workflow_steps (id, org_id, install_id, workflow_id, slot, attempt, name, status, locks, body, target) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (id) DO UPDATE SET status = excluded.status, locks = excluded.locks, body = excluded.body",
+            params![&step.id, &row.org_id, &row.install_id, &row.id, u64::from(step.slot), u64::from(step.attempt), &step.name, &step.status, step.locks.as_ref(), step.body.to_string(), step.target.as_ref()],
         )
         .await?;
     }
@@ -143,24 +183,30 @@ async fn put_steps(tx: &mut Tx<'_>, row: &WorkflowRow, steps: &[StepRow]) -> Res
 }
 
 impl Store {
-    /// Makes a workflow with its steps; it is due at once.
+    /// Makes a workflow with its steps, and the inputs that are its reason; it is due at once.
     pub async fn create_workflow(
         &self,
         row: WorkflowRow,
         steps: Vec<StepRow>,
-        env: BTreeMap<String, String>,
+        given: Given,
+        inputs: Option<InstallInputs>,
         idem: Option<Idempotency>,
     ) -> Result<Created> {
         let org = row.org_id.clone();
-        let env = if env.is_empty() {
+        let env = if given.is_empty() {
             None
         } else {
-            Some(self.org_keys(&org).await?.seal(&env_place(&row.id), json!(env).to_string().as_bytes()))
+            Some(self.org_keys(&org).await?.seal(&env_place(&row.id), json!(given).to_string().as_bytes()))
+        };
+        let inputs = match inputs {
+            Some(inputs) => Some(self.seal_inputs(&org, inputs).await?),
+            None => None,
         };
         let created = self
             .main()
             .write(move |tx| {
-                let (row, steps, env, idem) = (row.clone(), steps.clone(), env.clone(), idem.clone());
+                let (row, steps, env, inputs, idem) =
+                    (row.clone(), steps.clone(), env.clone(), inputs.clone(), idem.clone());
                 Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
@@ -172,6 +218,9 @@ impl Store {
                     )
                     .await?;
                     put_steps(tx, &row, &steps).await?;
+                    if let Some(inputs) = &inputs {
+                        insert_next_inputs(tx, &row.org_id, inputs).await?;
+                    }
                     let data = json!({ "to": row.status, "type": row.kind, "install_id": row.install_id, "steps": steps.len() });
                     let subject = ("workflow", row.id.as_str());
                     let actor = row.created_by.as_str();
@@ -213,7 +262,7 @@ impl Store {
                 Box::pin(async move {
                     let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
                     let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?;
-                    let steps = "SELECT id, slot, attempt, name, status, locks, body FROM workflow_steps WHERE workflow_id = $1 ORDER BY slot, attempt";
+                    let steps = "SELECT id, slot, attempt, name, status, locks, target, body FROM workflow_steps WHERE workflow_id = $1 ORDER BY slot, attempt";
                     let steps = tx.query(steps, params![&id]).await?;
                     Ok((from_row(&row)?, steps.iter().map(step_from).collect::<Result<_>>()?))
                 })
@@ -306,6 +355,20 @@ impl Store {
             .await
     }
 
+    /// A workflow of an install that is not over.
+    pub async fn open_workflow(&self, install: &InstallId) -> Result<Option<WorkflowId>> {
+        let install = install.clone();
+        self.main()
+            .glance(move |tx| {
+                let install = install.clone();
+                Box::pin(async move {
+                    let sql = "SELECT id FROM workflows WHERE install_id = $1 AND status IN ('pending', 'in-progress', 'approval-awaiting') LIMIT 1";
+                    tx.get(sql, params![&install]).await?.map(|row| row.get(0)).transpose()
+                })
+            })
+            .await
+    }
+
     /// When the next workflow is due.
     pub async fn next_due(&self) -> Result<Option<Timestamp>> {
         self.main()
@@ -347,7 +410,10 @@ impl Store {
         let displays = change
             .displays
             .iter()
-            .map(|(step, display)| (step.clone(), keys.seal(&display_place(step), display.to_string().as_bytes())));
+            .map(|(step, display)| {
+                let sealed = keys.seal(&display_place(step), display.to_string().as_bytes());
+                (step.clone(), sealed, u64::from(display.get("policies").is_some()))
+            });
         let displays = displays.collect::<Vec<_>>();
         let org = change.row.org_id.clone();
         let written = self
@@ -363,8 +429,8 @@ impl Store {
         Ok(written)
     }
 
-    /// The environment that was given with a workflow.
-    pub async fn workflow_env(&self, org: &OrgId, id: &WorkflowId) -> Result<BTreeMap<String, String>> {
+    /// What was given with a workflow.
+    pub async fn workflow_given(&self, org: &OrgId, id: &WorkflowId) -> Result<Given> {
         let (org_id, workflow) = (org.clone(), id.clone());
         let sealed: Option<Vec<u8>> = self
             .main()
@@ -376,9 +442,59 @@ impl Store {
                 })
             })
             .await?;
-        let Some(sealed) = sealed else { return Ok(BTreeMap::new()) };
-        let text = self.open_sealed(org, &env_place(id), &sealed).await?;
-        serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("environment"))
+        let Some(sealed) = sealed else { return Ok(Given::default()) };
+        Given::read(&self.open_sealed(org, &env_place(id), &sealed).await?)
+    }
+
+    /// Steps of an install that policies have judged, newest first, each with its workflow.
+    pub async fn judged_steps(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<(WorkflowId, StepId)>> {
+        let (org, install) = (org.clone(), install.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, install) = (org.clone(), install.clone());
+                Box::pin(async move {
+                    let sql = "SELECT workflow_id, id FROM workflow_steps WHERE org_id = $1 AND install_id = $2 AND judged = 1 ORDER BY id DESC LIMIT $3 OFFSET $4";
+                    let rows = tx.query(sql, params![&org, &install, limit, offset]).await?;
+                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+                })
+            })
+            .await
+    }
+
+    /// Plans and syncs of an install, newest first, each with its workflow: of one part of its state, or of all components.
+    pub async fn steps_of_target(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        target: Target,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<(WorkflowId, StepId)>> {
+        let (org, install) = (org.clone(), install.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, install, target) = (org.clone(), install.clone(), target.clone());
+                Box::pin(async move {
+                    let rows = match target {
+                        Target::Part(part) => {
+                            let sql = "SELECT workflow_id, id FROM workflow_steps WHERE org_id = $1 AND install_id = $2 AND target = $3 ORDER BY id DESC LIMIT $4 OFFSET $5";
+                            tx.query(sql, params![&org, &install, part, limit, offset]).await?
+                        }
+                        Target::Components => {
+                            let sql = "SELECT workflow_id, id FROM workflow_steps WHERE org_id = $1 AND install_id = $2 AND target <> 'sandbox' ORDER BY id DESC LIMIT $3 OFFSET $4";
+                            tx.query(sql, params![&org, &install, limit, offset]).await?
+                        }
+                    };
+                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+                })
+            })
+            .await
     }
 
     /// What people are shown of a plan.
@@ -436,7 +552,7 @@ async fn write_change(
     tx: &mut Tx<'_>,
     change: WorkflowChange,
     sealed: Vec<SealedPart>,
-    displays: Vec<(StepId, Vec<u8>)>,
+    displays: Vec<(StepId, Vec<u8>, u64)>,
 ) -> Result<bool> {
     let WorkflowChange { row, steps, due_at, moves, freed, events, actor, now, .. } = change;
     // Of two replicas that start something in the same install, one finds another count.
@@ -457,8 +573,9 @@ async fn write_change(
         return Ok(false);
     }
     put_steps(tx, &row, &steps).await?;
-    for (step, display) in displays {
-        tx.exec_later("UPDATE workflow_steps SET display = $2 WHERE id = $1", params![&step, display]).await?;
+    for (step, display, judged) in displays {
+        let sql = "UPDATE workflow_steps SET display = $2, judged = $3 WHERE id = $1";
+        tx.exec_later(sql, params![&step, display, judged]).await?;
     }
     insert_parts(tx, &row.org_id, &row.install_id, &sealed, Some(&row.id), now).await?;
     if freed {

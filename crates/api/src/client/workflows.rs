@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{Client, Result, segment};
 use crate::control::{
-    CreateStepApprovalResponse, CreateWorkflow, Install, InstallState, InstallStateVersion, StepApprovalResponse,
+    CreateStepApprovalResponse, CreateWorkflow, ForgetInstall, Install, InstallComponent, InstallDeploy,
+    InstallRunbook, InstallSchedule, InstallState, InstallStateVersion, PolicyReport, StepApprovalResponse,
     StepRetried, UpdateInstall, UpdateWorkflow, Workflow, WorkflowStarted, WorkflowStep,
 };
 
@@ -68,6 +69,34 @@ impl Client {
 
     pub async fn skip_step(&self, workflow: &str, step: &str) -> Result<StepRetried> {
         self.json(self.post_empty(format!("{}/skip", step_path(workflow, step)))?).await
+    }
+
+    pub async fn install_components(&self, install: &str) -> Result<Vec<InstallComponent>> {
+        self.pages(self.get(format!("/v1/installs/{}/components", segment(install))), usize::MAX).await
+    }
+
+    pub async fn deploys(&self, install: &str, limit: usize) -> Result<Vec<InstallDeploy>> {
+        self.pages(self.get(format!("/v1/installs/{}/deploys", segment(install))), limit).await
+    }
+
+    pub async fn schedules(&self, install: &str) -> Result<Vec<InstallSchedule>> {
+        self.json(self.get(format!("/v1/installs/{}/schedules", segment(install)))).await
+    }
+
+    pub async fn policy_reports(&self, install: &str, limit: usize) -> Result<Vec<PolicyReport>> {
+        self.pages(self.get(format!("/v1/installs/{}/policy-reports", segment(install))), limit).await
+    }
+
+    pub async fn forget_install(&self, install: &str, force: bool) -> Result<Value> {
+        self.json(self.post(format!("/v1/installs/{}/forget", segment(install)), &ForgetInstall { force })?).await
+    }
+
+    pub async fn runbooks(&self, install: &str) -> Result<Vec<InstallRunbook>> {
+        self.pages(self.get(format!("/v1/installs/{}/runbooks", segment(install))), usize::MAX).await
+    }
+
+    pub async fn runbook(&self, install: &str, runbook: &str) -> Result<InstallRunbook> {
+        self.json(self.get(format!("/v1/installs/{}/runbooks/{}", segment(install), segment(runbook)))).await
     }
 
     pub async fn update_install(&self, install: &str, body: &UpdateInstall) -> Result<Install> {

@@ -131,10 +131,12 @@ lean! {
     }
 
     pub struct CreateActionWorkflowRun {
-        required {
-            action_workflow_config_id: String,
-        }
+        required {}
         optional {
+            /// The action as one config has it.
+            action_workflow_config_id: String,
+            /// Name of the action, instead: as the config has it that the install is at.
+            action: String,
             role: String,
             run_env_vars: Labels,
             /// Values that must not appear in the log, beside the sensitive ones of the install.

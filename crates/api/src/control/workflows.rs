@@ -39,6 +39,10 @@ lean! {
             config_version: Option<u64>,
             /// Environment of an action.
             run_env_vars: BTreeMap<String, String>,
+            /// What a runbook asks for.
+            runbook_inputs: BTreeMap<String, String>,
+            /// The role that its steps are carried out with, instead of the one that the app says.
+            role: String,
         }
     }
 
@@ -107,7 +111,20 @@ lean! {
             approval: Option<StepApproval>,
             /// What a plan would change.
             changes: Option<PlanChanges>,
+            /// What policies said about it, in numbers.
+            policies: Option<PolicyCounts>,
+            /// The role that it is carried out with.
+            role: String,
         }
+    }
+
+    pub struct PolicyCounts {
+        required {
+            asked: u64,
+            denied: u64,
+            warned: u64,
+        }
+        optional {}
     }
 
     pub struct PlanChanges {
@@ -200,6 +217,8 @@ lean! {
         optional {
             plan_only: bool,
             role: String,
+            /// Only the sandbox.
+            skip_components: bool,
         }
     }
 

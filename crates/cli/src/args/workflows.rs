@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::name;
+use super::{key_value, name, variable};
 
 /// How a workflow is started.
 #[derive(Debug, Clone, Args)]
@@ -13,9 +13,45 @@ pub struct Start {
     /// Approve all its plans without asking
     #[arg(long, short = 'y')]
     pub approve_all: bool,
+    /// Role in the customer's account that its steps are carried out with, instead of the app's
+    #[arg(long)]
+    pub role: Option<String>,
     /// Only start it; do not wait for its end
     #[arg(long, short)]
     pub detach: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Runbooks {
+    /// List the runbooks of an install's app
+    #[command(visible_alias = "ls")]
+    List {
+        /// Install, by name or id
+        #[arg(long, short, value_parser = name)]
+        install: String,
+    },
+    /// Show a runbook: what it asks for, and its steps
+    Get {
+        name: String,
+        /// Install, by name or id
+        #[arg(long, short, value_parser = name)]
+        install: String,
+    },
+    /// Run a runbook on an install, and wait for its end
+    Run {
+        name: String,
+        /// Install, by name or id
+        #[arg(long, short, value_parser = name)]
+        install: String,
+        /// What the runbook asks for; give it several times for several
+        #[arg(long, value_name = "INPUT=VALUE", value_parser = key_value)]
+        input: Vec<(String, String)>,
+        /// Environment variable of its scripts; without `=` its value is taken from here
+        #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
+        env: Vec<(String, String)>,
+        #[command(flatten)]
+        start: Start,
+    },
 }
 
 #[derive(Debug, Clone, Args)]

@@ -5,7 +5,7 @@ use api::control::{Install, Location, Project, Region, UpdateInstall, UpdateInst
 use serde_json::json;
 
 use crate::args::{CreateInstall, Installs, Rollback, SetInstall, Start};
-use crate::commands::{Kind, explain, workflows};
+use crate::commands::{Kind, explain, install_views, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, status, strong};
 
@@ -23,6 +23,10 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             Ok(found) => workflows::list(out, &found)?,
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
+        Installs::Components { name } => install_views::components(client, out, &name).await?,
+        Installs::Schedules { name } => install_views::schedules(client, out, &name).await?,
+        Installs::Policies { name, limit } => install_views::policies(client, out, &name, limit).await?,
+        Installs::Forget { name, force, yes } => install_views::forget(client, out, &name, force, yes).await?,
         Installs::Set(args) => set(client, out, args).await?,
         Installs::Provision(args) => {
             return workflows::start(client, out, &args.name, json!({ "type": "provision" }), &args.start).await;
@@ -58,7 +62,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
                 Some(component) => json!({ "type": "drift_run", "component": component }),
                 None => json!({ "type": "drift_run_reprovision_sandbox" }),
             };
-            let start = Start { plan_only: true, approve_all: false, detach: args.detach };
+            let start = Start { plan_only: true, approve_all: false, role: None, detach: args.detach };
             return workflows::start(client, out, &args.name, body, &start).await;
         }
     }

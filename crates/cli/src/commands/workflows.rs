@@ -112,6 +112,7 @@ pub(super) async fn start(client: &Client, out: &Output, install: &str, body: Va
     let mut body = body;
     body["plan_only"] = json!(start.plan_only);
     body["approve_all"] = json!(start.approve_all);
+    body["role"] = json!(start.role);
     let body: CreateWorkflow = serde_json::from_value(body).map_err(|e| CliError::failed(e.to_string()))?;
     let started = match client.start_workflow(install, &body).await {
         Ok(started) => started,
@@ -305,6 +306,10 @@ async fn plan(client: &Client, out: &Output, step: &WorkflowStep) -> Result<()> 
         };
         let action = resource["action"].as_str().unwrap_or_default();
         out.change(sign, &format!("{} ({action})", resource["address"].as_str().unwrap_or_default()))?;
+    }
+    for said in contents["policies"]["verdicts"].as_array().into_iter().flatten() {
+        let text = |key: &str| said[key].as_str().unwrap_or_default();
+        out.line(format!("policy {}: {}: {}", text("policy"), text("severity"), text("message")))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Performs workflows: reads one, lets the engine decide, writes the next state if nobody else has, and only then does what was
 //! decided. Whatever dies in between, the next look finds it where it was.
 
+mod policies;
 mod scene;
 mod simulate;
 
@@ -9,12 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{
-    Context, Event, Held, Lock, OnError, Refused, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
+    Context, Ended, Event, Held, Lock, OnError, Refused, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
 };
 use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::{Idempotency, Install, Result, StepRow, StoreError, WorkflowChange, WorkflowRow, topic};
+use store::{
+    Given, Idempotency, Install, InstallInputs, Result, StepRow, StoreError, WorkflowChange, WorkflowRow, topic,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::Conductor;
@@ -49,6 +52,12 @@ pub struct Body {
     /// The version was chosen by a person: it may be older than what is deployed.
     #[serde(default)]
     pub chosen: bool,
+    /// The role that its steps are carried out with, where who started it has named one.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// Why it failed, for lists.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// A workflow to be started.
@@ -59,14 +68,25 @@ pub struct NewWorkflow {
     pub approve_all: Option<String>,
     /// A version of the app other than the one that the install is at.
     pub config_id: Option<ConfigId>,
-    /// Environment of its actions.
-    pub run_env: std::collections::BTreeMap<String, String>,
+    /// What its steps are given.
+    pub given: Given,
+    /// Inputs that are written together with it.
+    pub inputs: Option<InstallInputs>,
+    pub role: Option<String>,
 }
 
 impl NewWorkflow {
     pub fn new(kind: engine::WorkflowKind) -> Self {
         let request = Request { kind, plan_only: false };
-        Self { request, on_error: OnError::Abort, approve_all: None, config_id: None, run_env: Default::default() }
+        Self {
+            request,
+            on_error: OnError::Abort,
+            approve_all: None,
+            config_id: None,
+            given: Given::default(),
+            inputs: None,
+            role: None,
+        }
     }
 }
 
@@ -116,6 +136,8 @@ fn step_row(step: &Step) -> Result<StepRow> {
         attempt: step.attempt,
         name: step.title(),
         status: step.status.as_str().to_owned(),
+        target: (step.work.is_plan() || matches!(step.work, engine::Work::SyncImage { .. }))
+            .then(|| step.work.target()),
         locks: step.held().map(|lock| serde_json::to_string(&lock)).transpose().map_err(corrupt)?,
         body: serde_json::to_value(step).map_err(corrupt)?,
     })
@@ -180,6 +202,8 @@ impl Conductor {
             config_id: config.id.clone(),
             config_version: config.version.unwrap_or_default(),
             chosen,
+            role: new.role,
+            failure: None,
         };
         let row = WorkflowRow {
             id: WorkflowId::new(now, self.random_u128()),
@@ -198,7 +222,7 @@ impl Conductor {
         };
         let steps = steps.iter().map(step_row).collect::<Result<Vec<_>>>()?;
         let plan_only = body.request.plan_only;
-        let created = self.store.create_workflow(row, steps, new.run_env, idem).await?;
+        let created = self.store.create_workflow(row, steps, new.given, new.inputs, idem).await?;
         // An install that goes back stays there, until everything is deployed anew.
         let stays = chosen.then(|| config.id.clone());
         if whole && !plan_only && !created.replayed && install.config_id != stays {
@@ -249,8 +273,19 @@ impl Conductor {
             while let Some(at) =
                 workflow.steps.iter().position(|s| s.status == StepStatus::InProgress && !seen.contains(&s.id))
             {
-                let step = workflow.steps[at].clone();
+                let mut step = workflow.steps[at].clone();
                 seen.insert(step.id.clone());
+                if step.started_at == Some(now) && step.role.is_none() {
+                    match scene.role(&step).await? {
+                        Ok(role) => step.role = role,
+                        Err(reason) => {
+                            let event = Event::Ended { step: step.id, ended: Ended::Failed(reason) };
+                            workflow.advance(event, &cx, &mut self.step_ids(now)).map_err(refused)?;
+                            continue;
+                        }
+                    }
+                    workflow.steps[at].role.clone_from(&step.role);
+                }
                 match scene.known(&workflow, &step, now).await? {
                     Known::Nothing => {}
                     Known::Reason(reason) => workflow.steps[at].reason = reason,
@@ -380,6 +415,7 @@ fn change(
     let body = Body {
         approve_all: workflow.approve_all.clone(),
         cancelled_by: workflow.cancelled_by.clone(),
+        failure: workflow.failure().map(|step| format!("{}: {}", step.title(), step.reason)),
         ..loaded.body.clone()
     };
     let begun = workflow.steps.iter().any(|step| step.status != StepStatus::Pending);

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::{Ended, Plan, Step, StepStatus, Work, Workflow};
+use engine::{Ended, Judged, Plan, Step, StepStatus, Work, Workflow};
 use model::waiting::Presence;
 use model::{Digest, JobId, JobState, StepId, Timestamp};
 use serde_json::{Value, json};
-use store::{EntityKind, Install, Result, Runner, StoreError};
+use store::{EntityKind, Given, Install, Result, Runner, StoreError};
 
 use super::simulate::Simulation;
-use super::{CLAIM_S, Loaded, WAIT_S};
-use crate::app::effective_inputs;
+use super::{CLAIM_S, Loaded, WAIT_S, policies};
+use crate::app::{InstallTree, effective_inputs};
+use crate::roles::{self, Operation};
+use crate::runbooks::{runbook_inputs, script};
+use crate::stack::STACK;
 use crate::submit::SyncedAction;
 use crate::{Conductor, Document};
 
@@ -38,6 +41,7 @@ pub(super) struct Scene<'a> {
     runner: Option<Runner>,
     document: Option<Arc<Document>>,
     inputs: Option<BTreeMap<String, String>>,
+    tree: Option<Arc<InstallTree>>,
     /// Steps in progress whose job is not there yet.
     pub(super) jobless: Vec<StepId>,
     /// Jobs of a cancelled workflow.
@@ -57,6 +61,7 @@ impl<'a> Scene<'a> {
             runner: None,
             document: None,
             inputs: None,
+            tree: None,
             jobless: Vec::new(),
             interrupts: Vec::new(),
             outbox: Outbox::default(),
@@ -85,6 +90,17 @@ impl<'a> Scene<'a> {
         Ok(document)
     }
 
+    /// What templates see, as it was when first asked for.
+    pub(super) async fn tree(&mut self) -> Result<Arc<InstallTree>> {
+        if let Some(tree) = &self.tree {
+            return Ok(Arc::clone(tree));
+        }
+        let document = self.document().await?;
+        let tree = Arc::new(self.conductor.install_tree(&self.install, &document.config, None).await?);
+        self.tree = Some(Arc::clone(&tree));
+        Ok(tree)
+    }
+
     /// A part of the install's state, as it will be after this change.
     async fn part(&self, part: &str) -> Result<Value> {
         if let Some(changed) = self.outbox.parts.get(part) {
@@ -99,13 +115,24 @@ impl<'a> Scene<'a> {
         match step.work {
             // The stack of a local install is the command that starts its runner, which anybody can ask for at any time.
             Work::GenerateStack if self.simulated || self.install.platform == "local" => {
+                let before = self.part(STACK).await?;
+                let stack = self.conductor.new_stack(&before, self.simulated, &self.loaded.body.config_id, now);
+                self.outbox.parts.insert(STACK.to_owned(), stack);
                 return Ok(Known::Ended(Ended::Success));
             }
             Work::GenerateStack => return Ok(unsupported(&format!("a stack for {}", self.install.platform))),
             Work::AwaitStack => {
+                let mut stack = self.part(STACK).await?;
                 let joined = self.simulated || self.runner().await?.generation > 0;
-                let reason = "waits until the stack is applied and the runner has joined";
-                return Ok(if joined { Known::Ended(Ended::Success) } else { Known::Reason(reason.into()) });
+                if !joined && stack["status"] != "active" {
+                    let reason = "waits until the stack is applied and the runner has joined";
+                    return Ok(Known::Reason(reason.into()));
+                }
+                if stack["status"] != "active" {
+                    stack["status"] = json!("active");
+                    self.outbox.parts.insert(STACK.to_owned(), stack);
+                }
+                return Ok(Known::Ended(Ended::Success));
             }
             Work::AwaitRunner => {
                 let conductor = self.conductor;
@@ -140,10 +167,9 @@ impl<'a> Scene<'a> {
             return self.simulate(workflow, step, now).await;
         }
         match &step.work {
-            Work::Action { .. } => self.job(workflow, step).await,
+            Work::Action { .. } | Work::Script { .. } => self.job(workflow, step).await,
             Work::SyncSecrets if self.document().await?.config.secrets.is_empty() => Ok(Known::Ended(Ended::Success)),
             Work::SyncSecrets => Ok(unsupported("syncing secrets")),
-            Work::Script { .. } => Ok(unsupported("a script of a runbook")),
             Work::SandboxPlan { .. } | Work::SandboxApply { .. } => Ok(unsupported("a sandbox")),
             _ => {
                 let name = step.work.component().unwrap_or_default();
@@ -237,18 +263,107 @@ impl<'a> Scene<'a> {
                 let part = self.part(&target).await?;
                 let deployed = part["status"] == "active";
                 let teardown = step.work.is_teardown();
-                let (changes, display) =
+                let (changes, mut display) =
                     draw.plan(&target, deployed, teardown, part["content"] == json!(content), step.look_only);
+                let (policies, denied) = if teardown { Default::default() } else { self.judge(step, &mut display).await? };
                 let digest = Digest::of(json!([basis, display, step.id]).to_string().as_bytes()).to_string();
                 self.outbox.displays.push((step.id.clone(), display));
-                Ended::Planned(Plan { digest, changes, basis, policies_passed: false })
+                let plan = Plan { digest, changes, basis, policies };
+                match denied {
+                    Some(reason) => Ended::Denied(plan, reason),
+                    None => Ended::Planned(plan),
+                }
             }
-            Work::SandboxApply { .. } | Work::ComponentApply { .. } | Work::SyncImage { .. } => {
+            Work::SyncImage { .. } => {
+                let mut display = json!({ "simulated": true });
+                let (policies, denied) = self.judge(step, &mut display).await?;
+                if policies.asked > 0 {
+                    self.outbox.displays.push((step.id.clone(), display));
+                }
+                match denied {
+                    Some(reason) => Ended::Failed(reason),
+                    None => {
+                        self.applied(workflow, step).await?;
+                        Ended::Success
+                    }
+                }
+            }
+            Work::SandboxApply { .. } | Work::ComponentApply { .. } => {
                 self.applied(workflow, step).await?;
                 Ended::Success
             }
             _ => Ended::Success,
         }))
+    }
+
+    /// What policies say about a step; all of it is shown with the plan.
+    async fn judge(&mut self, step: &Step, display: &mut Value) -> Result<(Judged, Option<String>)> {
+        let document = self.document().await?;
+        let asked = policies::asked(&document.config, step);
+        if asked.is_empty() {
+            return Ok(Default::default());
+        }
+        let (count, tree) = (asked.len(), self.tree().await?);
+        let resources = display["resources"].as_array().cloned().unwrap_or_default();
+        let report = policies::judge(asked, &document.config, step, &resources, &tree).await?;
+        display["policies"] = json!({ "asked": count, "verdicts": report.verdicts });
+        Ok((policies::judged(count, &report), policies::reason(&report)))
+    }
+
+    /// The role that a step is carried out with, or why there is none. Only simulated orgs and clouds have roles.
+    pub(super) async fn role(&mut self, step: &Step) -> Result<std::result::Result<Option<String>, String>> {
+        let document = self.document().await?;
+        let config = &document.config;
+        let operation = match &step.work {
+            Work::SandboxPlan { op } | Work::SandboxApply { op } => Operation::Sandbox(op.name()),
+            Work::ComponentPlan { component, op } | Work::ComponentApply { component, op } => {
+                Operation::Component(component, op.name())
+            }
+            Work::SyncImage { component } => Operation::Component(component, "deploy"),
+            Work::Action { action, .. } => Operation::Action(action, None),
+            Work::Script { runbook, index } => {
+                let found = config.runbooks.iter().find(|known| known.name == *runbook);
+                let step = found.and_then(|found| found.steps.get(*index));
+                let action = step.and_then(|step| step.action_name.as_deref()).unwrap_or_default();
+                Operation::Action(action, step.and_then(|step| step.role.as_deref()))
+            }
+            Work::SyncSecrets => Operation::Secrets,
+            _ => return Ok(Ok(None)),
+        };
+        let Some(chosen) = roles::choose(config, operation, self.loaded.body.role.as_deref()) else {
+            return Ok(Ok(None));
+        };
+        let local = !self.simulated && self.install.platform == "local";
+        if local {
+            // Nobody has asked for it: scripts of a local install run as the runner does.
+            let reason = format!("role `{}`, which {} names, can't be taken: a local install has no roles", chosen.role, chosen.by);
+            return Ok(if chosen.by == roles::DEFAULT { Ok(None) } else { Err(reason) });
+        }
+        let names: Vec<&str> = roles::declared(config).map(|(role, _)| role.name.as_str()).collect();
+        let texts = json!([chosen.role, names]);
+        let rendered = if config::is_template(&texts.to_string()) {
+            let tree = self.tree().await?;
+            let rendering = crate::render(&texts, &tree.root);
+            if let Some(problem) = rendering.problems.first() {
+                return Ok(Err(format!("role `{}` can't be rendered: {}", chosen.role, tree.masked(&problem.message))));
+            }
+            rendering.value
+        } else {
+            texts
+        };
+        let role = rendered[0].as_str().unwrap_or_default().to_owned();
+        let found = roles::declared(config).zip(rendered[1].as_array().into_iter().flatten());
+        let enabled = found.into_iter().find(|(_, name)| **name == json!(role)).map(|((_, enabled), _)| enabled);
+        let stack = self.part(STACK).await?;
+        let switched_on = stack["outputs"]["break_glass_role_arns"].get(&role).is_some();
+        Ok(match enabled {
+            None => Err(format!("role `{role}`, which {} names, is none of the app's roles", chosen.by)),
+            Some(false) if !switched_on => Err(format!(
+                "role `{role}`, which {} names, is switched off; the customer can switch it on in the stack",
+                chosen.by
+            )),
+            Some(_) => Ok(Some(role)),
+        })
     }
 
     /// Notes in the install's state that something was applied.
@@ -282,8 +397,14 @@ impl<'a> Scene<'a> {
 
     /// Begins the work of a step; a step that can't begin has ended.
     pub(super) async fn start(&self, step: &Step) -> Result<Option<Ended>> {
-        let Work::Action { action, trigger, component } = &step.work else { return Ok(None) };
-        match self.start_action(step, action, trigger, component.as_deref()).await {
+        let started = match &step.work {
+            Work::Action { action, trigger, component } => {
+                self.start_action(step, action, trigger, component.as_deref()).await
+            }
+            Work::Script { runbook, index } => self.start_script(step, runbook, *index).await,
+            _ => return Ok(None),
+        };
+        match started {
             Ok(()) => Ok(None),
             Err(StoreError::Conflict(reason)) => Ok(Some(Ended::Failed(reason))),
             Err(StoreError::NotFound(what)) => Ok(Some(Ended::Failed(format!("the {what} is gone")))),
@@ -292,43 +413,101 @@ impl<'a> Scene<'a> {
     }
 
     async fn start_action(&self, step: &Step, name: &str, trigger: &str, component: Option<&str>) -> Result<()> {
-        let (conductor, org, body) = (self.conductor, &self.install.org_id, &self.loaded.body);
-        let document = conductor.document(org, &self.install.app_id, &body.config_id).await?;
-        let section = conductor
-            .store
-            .sections(org, &body.config_id)
-            .await?
-            .into_iter()
-            .find(|section| section.kind == EntityKind::Action.section() && section.name == name);
-        let section = section.ok_or(StoreError::NotFound("action"))?;
-        let action = document.config.actions.iter().find(|action| action.name == name).cloned();
-        let tree = conductor.install_tree(&self.install, &document.config, None).await?;
-        let runner = conductor.store.runner(org, self.install.runner_id.as_str()).await?;
-        let mut hook_env = BTreeMap::from([
-            ("FLOW_TYPE".to_owned(), self.loaded.row.kind.clone()),
-            ("FLOW_ID".to_owned(), self.loaded.row.id.to_string()),
-            ("INSTALL_WORKFLOW_ID".to_owned(), self.loaded.row.id.to_string()),
-        ]);
+        let (org, body) = (&self.install.org_id, &self.loaded.body);
+        let document = self.conductor.document(org, &self.install.app_id, &body.config_id).await?;
+        let tree = self.conductor.install_tree(&self.install, &document.config, None).await?;
+        let mut hook_env = BTreeMap::new();
         if let Some(component) = component {
             hook_env.insert("COMPONENT_NAME".to_owned(), component.to_owned());
-            let found = conductor.store.entity(org, Some(&self.install.app_id), EntityKind::Component, component).await;
-            if let Ok(found) = found {
+            let (store, app) = (&self.conductor.store, Some(&self.install.app_id));
+            if let Ok(found) = store.entity(org, app, EntityKind::Component, component).await {
                 hook_env.insert("COMPONENT_ID".to_owned(), found.id);
             }
         }
+        let given = self.conductor.store.workflow_given(org, &self.loaded.row.id).await?;
+        self.run_action(step, name, trigger, &document, &tree, hook_env, given).await
+    }
+
+    /// An action of the app, or a script, of a runbook.
+    async fn start_script(&self, step: &Step, name: &str, index: usize) -> Result<()> {
+        let (conductor, org, body) = (self.conductor, &self.install.org_id, &self.loaded.body);
+        let document = conductor.document(org, &self.install.app_id, &body.config_id).await?;
+        let runbook = document.config.runbooks.iter().find(|runbook| runbook.name == name);
+        let runbook = runbook.ok_or(StoreError::NotFound("runbook"))?;
+        let own = runbook.steps.get(index).ok_or(StoreError::NotFound("step of the runbook"))?;
+        let mut given = conductor.store.workflow_given(org, &self.loaded.row.id).await?;
+        let asked = runbook_inputs(runbook, &given.runbook_inputs);
+        let asked = asked.map_err(|wrong| StoreError::Conflict(wrong.join("; ")))?;
+        let mut tree = conductor.install_tree(&self.install, &document.config, None).await?;
+        let sensitive = runbook.input.iter().filter(|input| input.sensitive);
+        tree.sensitive.extend(sensitive.filter_map(|input| asked.get(&input.name).cloned()));
+        tree.root["runbook_inputs"] = json!(asked);
+        if let Some(action) = &own.action_name {
+            let env = crate::render(&json!(own.env_vars), &tree.root);
+            if let Some(problem) = env.problems.first() {
+                let text = tree.masked(&problem.message);
+                return Err(StoreError::Conflict(format!("`env_vars` of `{}` can't be rendered: {text}", own.name)));
+            }
+            let env: BTreeMap<String, String> = serde_json::from_value(env.value).unwrap_or_default();
+            given.env_vars = env.into_iter().chain(given.env_vars).collect();
+            return self.run_action(step, action, "runbook", &document, &tree, BTreeMap::new(), given).await;
+        }
         let synced = SyncedAction {
-            id: section.entity_id.unwrap_or_default(),
-            section_id: section.id,
+            id: None,
+            action: script(own),
+            local_sources: BTreeMap::new(),
+            trigger_type: "runbook".to_owned(),
+            run_env: given.env_vars,
+            hook_env: self.flow_env(step),
+            step_id: step.id.clone(),
+            secrets: given.masked_values,
+        };
+        let runner = conductor.store.runner(org, self.install.runner_id.as_str()).await?;
+        let actor = self.loaded.row.created_by.as_str();
+        conductor.run_synced_action(self.install.clone(), &runner, synced, &tree, actor).await
+    }
+
+    /// What every script of a workflow is told about it.
+    fn flow_env(&self, step: &Step) -> BTreeMap<String, String> {
+        let id = self.loaded.row.id.to_string();
+        let told = [
+            ("FLOW_TYPE", Some(self.loaded.row.kind.clone())),
+            ("FLOW_ID", Some(id.clone())),
+            ("INSTALL_WORKFLOW_ID", Some(id)),
+            ("NUON_ROLE", step.role.clone()),
+        ];
+        told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+
+    #[expect(clippy::too_many_arguments)]
+    async fn run_action(
+        &self,
+        step: &Step,
+        name: &str,
+        trigger: &str,
+        document: &Document,
+        tree: &InstallTree,
+        hook_env: BTreeMap<String, String>,
+        given: Given,
+    ) -> Result<()> {
+        let (conductor, org) = (self.conductor, &self.install.org_id);
+        let sections = conductor.store.sections(org, &self.loaded.body.config_id).await?;
+        let of = |section: &store::Section| section.kind == EntityKind::Action.section() && section.name == name;
+        let section = sections.into_iter().find(of).ok_or(StoreError::NotFound("action"))?;
+        let action = document.config.actions.iter().find(|action| action.name == name).cloned();
+        let synced = SyncedAction {
+            id: Some((section.entity_id.unwrap_or_default(), section.id)),
             action: action.ok_or(StoreError::NotFound("action"))?,
             local_sources: document.local_sources.clone(),
             trigger_type: trigger.to_owned(),
-            run_env: conductor.store.workflow_env(org, &self.loaded.row.id).await?,
-            hook_env,
-            step_id: Some(step.id.clone()),
-            secrets: Vec::new(),
+            run_env: given.env_vars,
+            hook_env: self.flow_env(step).into_iter().chain(hook_env).collect(),
+            step_id: step.id.clone(),
+            secrets: given.masked_values,
         };
+        let runner = conductor.store.runner(org, self.install.runner_id.as_str()).await?;
         let actor = self.loaded.row.created_by.as_str();
-        conductor.run_synced_action(self.install.clone(), &runner, synced, &tree, actor, None).await.map(|_| ())
+        conductor.run_synced_action(self.install.clone(), &runner, synced, tree, actor).await
     }
 
     /// When to look again though nothing happens.

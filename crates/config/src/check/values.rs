@@ -1,7 +1,5 @@
 //! Texts that have a form: durations, schedules, regions, names.
 
-use croner::parser::{CronParser, Seconds};
-
 use crate::diagnostic::{Said, did_you_mean, error, warning};
 use crate::table::{Cloud, NameRule, Shape};
 use crate::{Code, Place};
@@ -84,8 +82,7 @@ fn duration(key: &str, min_s: u64, max_s: u64, text: &str) -> Option<Said> {
 }
 
 fn cron(key: &str, text: &str) -> Option<Said> {
-    let parsed = CronParser::builder().seconds(Seconds::Disallowed).build().parse(text);
-    let wrong = parsed.err()?;
+    let wrong = crate::cron::parse(text).err()?;
     Some(
         error(Code::BadCron, format!("`{key}` is not a schedule: {wrong}"))
             .hint("five fields: minute, hour, day of month, month, day of week, as `0 3 * * *`"),

@@ -79,6 +79,20 @@ impl ComponentKind {
         }
     }
 
+    /// When to look for drift.
+    pub fn drift_schedule(&self) -> Option<&str> {
+        match self {
+            ComponentKind::TerraformModule(kind) => kind.drift_schedule.as_deref(),
+            ComponentKind::HelmChart(kind) => kind.drift_schedule.as_deref(),
+            ComponentKind::KubernetesManifest(kind) => kind.drift_schedule.as_deref(),
+            ComponentKind::Pulumi(kind) => kind.drift_schedule.as_deref(),
+            ComponentKind::DockerBuild(_)
+            | ComponentKind::ContainerImage(_)
+            | ComponentKind::Job(_)
+            | ComponentKind::Unknown => None,
+        }
+    }
+
     /// The directory of the app that holds the files, where they come from there.
     pub fn local(&self) -> Option<&Local> {
         match self {

@@ -1,5 +1,5 @@
 use engine::{
-    Changes, Context, Ended, Event, Held, Lock, OnError, Plan, Refused, Response, Step, StepStatus, Work, Workflow,
+    Changes, Context, Ended, Event, Held, Judged, Lock, OnError, Plan, Refused, Response, Step, StepStatus, Work, Workflow,
     WorkflowKind as K, WorkflowStatus,
 };
 use model::{StepId, Timestamp};
@@ -48,7 +48,7 @@ impl Run {
 
     fn plan(&mut self, name: &str, changes: Changes) {
         let (digest, basis) = (format!("digest of {}", self.step(name).id), String::new());
-        self.end(name, Ended::Planned(Plan { digest, changes, basis, policies_passed: false }));
+        self.end(name, Ended::Planned(Plan { digest, changes, basis, policies: Judged::default() }));
     }
 
     fn answer(&mut self, name: &str, response: Response) -> Result<(), Refused> {
@@ -88,6 +88,24 @@ fn independent_components_run_side_by_side() {
     let mut run = Run { limit: 2, ..deploy() };
     run.end("sync img", Ended::Success);
     assert_eq!(run.workflow.status(), WorkflowStatus::InProgress);
+}
+
+#[test]
+fn nobody_approves_what_policies_deny() {
+    let mut run = deploy();
+    let judged = Judged { asked: 1, denied: 1, warned: 0 };
+    let plan = |judged| Plan { digest: "d".into(), changes: CHANGE, basis: String::new(), policies: judged };
+    run.tell(Event::ApproveAll { by: "ann".into() }).expect("told");
+    run.end("sync and plan db", Ended::Denied(plan(judged), "policy `p` denies it".into()));
+    assert_eq!(run.status("sync and plan db"), StepStatus::Error, "and is not tried again by itself");
+    assert_eq!(run.step("sync and plan db").reason, "policy `p` denies it");
+    assert!(matches!(run.answer("sync and plan db", Response::Approve), Err(Refused::NotAwaiting(_))));
+    // A look changes nothing, so there is nothing to deny.
+    let mut run = Run::new(K::DriftRun { component: "db".into() }, OnError::Abort);
+    run.tell(Event::Look).expect("told");
+    run.end("await runner healthy", Ended::Success);
+    run.end("sync and plan db", Ended::Denied(plan(judged), "policy `p` denies it".into()));
+    assert_eq!(run.status("sync and plan db"), StepStatus::Drifted);
 }
 
 #[test]
@@ -294,7 +312,7 @@ fn event(run: &Run, kind: u8, at: usize) -> Event {
     let id = step.id.clone();
     let plan = |changes| {
         let digest = format!("digest of {id}");
-        Ended::Planned(Plan { digest, changes, basis: String::new(), policies_passed: false })
+        Ended::Planned(Plan { digest, changes, basis: String::new(), policies: Judged::default() })
     };
     let success = if step.work.is_plan() { plan(CHANGE) } else { Ended::Success };
     let answered = |response| Event::Answered {
@@ -420,7 +438,7 @@ proptest! {
             let ended = match work {
                 Work::SandboxPlan { .. } | Work::ComponentPlan { .. } => {
                     let digest = format!("digest of {step}");
-                    Ended::Planned(Plan { digest, changes: CHANGE, basis: String::new(), policies_passed: false })
+                    Ended::Planned(Plan { digest, changes: CHANGE, basis: String::new(), policies: Judged::default() })
                 }
                 _ => Ended::Success,
             };

@@ -47,7 +47,7 @@ fn every_type_of_workflow_has_its_steps() {
         (K::InputUpdate { inputs: vec!["host".into()] }, false),
         (K::InputUpdate { inputs: vec!["size".into()] }, false),
         (K::InputUpdate { inputs: vec!["size".into()] }, true),
-        (K::ActionWorkflowRun { action: "first".into() }, false),
+        (K::ActionWorkflowRun { action: "first".into(), trigger: "manual".into() }, false),
         (K::RunbookRun { runbook: "book".into() }, false),
         (K::SyncSecrets, false),
         (K::DriftRun { component: component() }, false),
@@ -67,11 +67,11 @@ fn what_is_not_there_is_named() {
     let nothing = |kind| steps(kind, false).map(|_| ());
     assert_eq!(nothing(K::ManualDeploy { component: "x".into(), dependents: false }), missing("component", "x"));
     assert_eq!(nothing(K::TeardownComponent { component: "x".into() }), missing("component", "x"));
-    assert_eq!(nothing(K::ActionWorkflowRun { action: "x".into() }), missing("action", "x"));
+    assert_eq!(nothing(K::ActionWorkflowRun { action: "x".into(), trigger: "manual".into() }), missing("action", "x"));
     assert_eq!(nothing(K::RunbookRun { runbook: "x".into() }), missing("runbook", "x"));
     assert_eq!(nothing(K::InputUpdate { inputs: vec!["x".into()] }), missing("input", "x"));
     for kind in
-        [K::SyncSecrets, K::ActionWorkflowRun { action: "first".into() }, K::RunbookRun { runbook: "book".into() }]
+        [K::SyncSecrets, K::ActionWorkflowRun { action: "first".into(), trigger: "manual".into() }, K::RunbookRun { runbook: "book".into() }]
     {
         let name = kind.name();
         assert_eq!(steps(kind, true).map(|_| ()), Err(PlanError::NotPlanned(name)));

@@ -413,6 +413,7 @@ async fn only_an_active_manual_action_can_be_started() {
     let run = |config: String| {
         let body = CreateActionWorkflowRun {
             action_workflow_config_id: config,
+            action: String::new(),
             role: String::new(),
             run_env_vars: Default::default(),
             secrets: Vec::new(),

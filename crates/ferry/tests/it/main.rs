@@ -16,6 +16,7 @@ mod disk_full;
 mod herd;
 mod hostile;
 mod hosting;
+mod installs;
 mod linear;
 mod load_kills;
 mod net;

@@ -61,14 +61,14 @@ fn write_app(dir: &Path, more: &[(&str, &str)]) {
 }
 
 /// A simulated org with an app.
-struct Rehearsal {
-    client: Client,
-    org: String,
+pub(crate) struct Rehearsal {
+    pub(crate) client: Client,
+    pub(crate) org: String,
     app: String,
 }
 
 impl Rehearsal {
-    async fn new(system: &System, simulation: &[(&str, u64)]) -> Self {
+    pub(crate) async fn new(system: &System, simulation: &[(&str, u64)]) -> Self {
         let simulation = simulation.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let org = CreateOrg { name: "rehearsal".into(), use_sandbox_mode: true, simulation: Some(simulation) };
         let org = system.client.create_org(&org).await.unwrap().id.to_string();
@@ -80,7 +80,7 @@ impl Rehearsal {
         rehearsal
     }
 
-    async fn sync(&self, system: &System, more: &[(&str, &str)]) {
+    pub(crate) async fn sync(&self, system: &System, more: &[(&str, &str)]) {
         let dir = system.root().join("app");
         write_app(&dir, more);
         let words = ["--org", &self.org, "apps", "sync", dir.to_str().unwrap(), "--app", &self.app, "--no-wait"];
@@ -88,7 +88,7 @@ impl Rehearsal {
         assert!(output.status.success(), "{}", shown(&output));
     }
 
-    async fn install(&self, name: &str) {
+    pub(crate) async fn install(&self, name: &str) {
         let install = CreateInstall {
             name: name.into(),
             aws_account: None,
@@ -99,21 +99,21 @@ impl Rehearsal {
         self.client.create_install(&self.app, &install).await.unwrap();
     }
 
-    async fn newest(&self, install: &str) -> String {
+    pub(crate) async fn newest(&self, install: &str) -> String {
         self.client.workflows(Some(install), 1).await.unwrap().remove(0).id
     }
 
-    async fn start(&self, install: &str, body: Value) -> String {
+    pub(crate) async fn start(&self, install: &str, body: Value) -> String {
         let body: CreateWorkflow = serde_json::from_value(body).unwrap();
         self.client.start_workflow(install, &body).await.unwrap().workflow_id
     }
 
-    async fn until(&self, id: &str, status: &str) -> Workflow {
+    pub(crate) async fn until(&self, id: &str, status: &str) -> Workflow {
         until_status(&self.client, id, status).await
     }
 
     /// Starts a workflow, lets all its plans pass, and waits until it has ended well.
-    async fn done(&self, install: &str, mut body: Value) -> Workflow {
+    pub(crate) async fn done(&self, install: &str, mut body: Value) -> Workflow {
         body["approve_all"] = json!(true);
         let id = self.start(install, body).await;
         self.until(&id, "success").await
@@ -127,7 +127,7 @@ impl Rehearsal {
     }
 }
 
-async fn until_status(client: &Client, id: &str, status: &str) -> Workflow {
+pub(crate) async fn until_status(client: &Client, id: &str, status: &str) -> Workflow {
     until(&format!("workflow {id} is {status}"), seconds(60), async || {
         let workflow = client.workflow(id).await.map_err(|e| e.to_string())?;
         let now = workflow.status.status.clone();
@@ -143,7 +143,7 @@ async fn until_status(client: &Client, id: &str, status: &str) -> Workflow {
     .await
 }
 
-fn step<'w>(workflow: &'w Workflow, name: &str) -> &'w WorkflowStep {
+pub(crate) fn step<'w>(workflow: &'w Workflow, name: &str) -> &'w WorkflowStep {
     workflow.steps.iter().rev().find(|step| step.name == name).unwrap_or_else(|| panic!("no step `{name}`"))
 }
 
@@ -421,8 +421,8 @@ async fn real_actions_run_as_steps() {
     // Without a runner it says for what it waits, and goes on as soon as one has joined.
     let waiting = until("it waits for the runner", seconds(20), async || {
         let workflow = client.workflow(&id).await.map_err(|e| e.to_string())?;
-        let waits = step(&workflow, "await runner healthy").status.status_human_description.clone();
-        if waits.contains("not connected") { Ok(workflow) } else { Err(waits) }
+        let waits = step(&workflow, "task manual action workflow run").status.status_human_description.clone();
+        if waits.contains("runner") { Ok(workflow) } else { Err(waits) }
     })
     .await;
     assert_eq!(waiting.status.status, "in-progress");

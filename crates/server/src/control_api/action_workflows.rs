@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use api::control as wire;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, Path, State};
-use conductor::SyncedAction;
+use conductor::NewWorkflow;
+use engine::WorkflowKind;
 use http::StatusCode;
-use model::{ActionRunId, SectionId, spec};
+use model::{ActionRunId, SectionId, WorkflowId, spec};
+use serde_json::{Map, Value};
 use store::{App, ENTITIES_MAX, Entity, EntityChange, EntityKind, Install, NewEntity, Section, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -15,6 +17,7 @@ use utoipa_axum::routes;
 use super::apps::Search;
 use super::configs::sections::{self, Posted, git, inner_id, repo, some, text};
 use super::configs::{self, Known, Subject};
+use super::workflows::Started;
 use super::{components, jobs};
 use crate::AppState;
 use crate::auth::{InOrg, Operator, Reader};
@@ -245,12 +248,17 @@ async fn latest_config(
     Ok(Json(config_shown(&Known::of(&state, &at.org, &action.app_id).await?, &section)?))
 }
 
-/// The app and the active config of an install, with what its templates see.
+/// What a part of an install's state has put out.
+pub(super) async fn outputs_of(state: &AppState, install: &Install, part: &str) -> ApiResult<Map<String, Value>> {
+    let part = state.store().install_part(&install.org_id, &install.id, part).await?;
+    Ok(part.and_then(|part| part["outputs"].as_object().cloned()).unwrap_or_default())
+}
+
+/// The app and the config that an install is at, with what its templates see.
 pub(super) struct InstallView {
     pub(super) app: App,
     pub(super) config: store::Config,
     pub(super) document: config::AppConfig,
-    pub(super) local_sources: std::collections::BTreeMap<String, String>,
     pub(super) tree: conductor::app::InstallTree,
 }
 
@@ -262,16 +270,17 @@ pub(super) async fn view(
     mask: Option<&str>,
 ) -> ApiResult<InstallView> {
     let app = state.store().app(&at.org, install.app_id.as_str()).await?;
-    let config = state.store().active_config(&at.org, &app.id).await?.ok_or_else(|| {
+    if install.config_id.is_none() && state.store().active_config(&at.org, &app.id).await?.is_none() {
         let text = format!("app `{}` has no active config", app.name);
-        ApiError::new(api::ErrorCode::Conflict, text).hint("sync it first with `ferry apps sync DIR`")
-    })?;
-    let (document, local_sources) = state.conductor.app_config(&at.org, &config).await?;
+        return Err(ApiError::new(api::ErrorCode::Conflict, text).hint("sync it first with `ferry apps sync DIR`"));
+    }
+    let config = state.conductor.config_of(install).await?;
+    let (document, _) = state.conductor.app_config(&at.org, &config).await?;
     let tree = state.conductor.install_tree(install, &document, mask).await?;
-    Ok(InstallView { app, config, document, local_sources, tree })
+    Ok(InstallView { app, config, document, tree })
 }
 
-/// The actions that an install can run: those of its app's active config.
+/// The actions that an install can run: those of the config that it is at.
 #[utoipa::path(get, path = "/v1/installs/{install_id}/action-workflows", tag = "actions", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id"), ("q" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::InstallActionWorkflow]), (status = 404, body = api::ErrorBody)))]
 async fn of_install(
     State(state): State<AppState>,
@@ -281,8 +290,11 @@ async fn of_install(
 ) -> ApiResult<List<wire::InstallActionWorkflow>> {
     let install = state.store().install(&at.org, &install).await?;
     let page = search.page()?;
-    let app = state.store().app(&at.org, install.app_id.as_str()).await?;
-    let active = configs::latest_sections(&state, &app).await?;
+    let active = match state.conductor.config_of(&install).await {
+        Ok(config) => state.store().sections(&at.org, &config.id).await?,
+        Err(StoreError::Conflict(_)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
     let active: BTreeSet<String> = active.into_iter().filter_map(|section| section.entity_id).collect();
     let app = Some(&install.app_id);
     let found = state.store().entities(&at.org, app, KIND, &search.q, 0, ENTITIES_MAX).await?;
@@ -301,46 +313,58 @@ async fn run(
     Operator(at): Operator,
     Path(install): Path<String>,
     request: Create<wire::CreateActionWorkflowRun>,
-) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+) -> ApiResult<Started> {
     let idem = request.idempotency(&at.owner.account.id);
     let wanted = request.value;
     let install = state.store().install(&at.org, &install).await?;
     spec::check_env(&wanted.run_env_vars).map_err(ApiError::invalid)?;
     spec::check_secrets(&wanted.secrets).map_err(ApiError::invalid)?;
-    let section_id =
-        SectionId::parse(&wanted.action_workflow_config_id).map_err(|_| StoreError::NotFound("action config"))?;
-    let view = view(&state, &at, &install, None).await?;
-    let active = state.store().sections(&at.org, &view.config.id).await?;
-    let section = active.into_iter().find(|s| s.id == section_id).ok_or_else(|| {
-        let (app, version) = (&view.app.name, view.config.version.unwrap_or_default());
-        let text = format!("the action is not part of version {version} of app `{app}`, which is active");
-        ApiError::new(api::ErrorCode::NotFound, text).hint(
-            "it was removed from the app's files, or an older version of it was meant; sync the app, or start it anew",
-        )
-    })?;
+    let section_id = match wanted.action_workflow_config_id.as_str() {
+        "" => None,
+        id => Some(SectionId::parse(id).map_err(|_| StoreError::NotFound("action config"))?),
+    };
+    let config = state.conductor.config_of(&install).await?;
+    let sections = state.store().sections(&at.org, &config.id).await?;
+    let meant = |section: &Section| match &section_id {
+        Some(id) => section.id == *id,
+        None => section.kind == KIND.section() && section.name == wanted.action,
+    };
+    let Some(section) = sections.into_iter().find(meant) else {
+        let app = state.store().app(&at.org, install.app_id.as_str()).await?.name;
+        let version = config.version.unwrap_or_default();
+        let text = format!("the action is not part of version {version} of app `{app}`, which the install is at");
+        return Err(ApiError::new(api::ErrorCode::NotFound, text).hint(
+            "it was removed from the app's files, or another version of it was meant; sync the app, or start it anew",
+        ));
+    };
     let action = sections::alone(&section)?.actions.into_iter().next().ok_or(StoreError::NotFound("action"))?;
     if !action.triggers.iter().any(|t| t.r#type == "manual") {
         let text = format!("action `{}` has no `manual` trigger, so nobody can start it by hand", action.name);
         return Err(ApiError::new(api::ErrorCode::Conflict, text).hint("add `[[triggers]] type = \"manual\"` and sync"));
     }
-    let runner = state.store().runner(&at.org, install.runner_id.as_str()).await?;
-    let synced = SyncedAction {
-        id: section.entity_id.unwrap_or_default(),
-        section_id,
-        action,
-        local_sources: view.local_sources,
-        trigger_type: "manual".into(),
-        run_env: wanted.run_env_vars,
-        hook_env: std::collections::BTreeMap::new(),
-        step_id: None,
-        secrets: wanted.secrets,
-    };
-    let (run, _) = state.conductor.run_synced_action(install, &runner, synced, &view.tree, at.actor(), idem).await?;
-    Ok((StatusCode::CREATED, Json(wire::WorkflowStarted { workflow_id: run.to_string() })))
+    let mut new =
+        NewWorkflow::new(WorkflowKind::ActionWorkflowRun { action: action.name, trigger: "manual".to_owned() });
+    new.given.env_vars = wanted.run_env_vars;
+    new.given.masked_values = wanted.secrets;
+    new.role = some(&wanted.role);
+    let id = state.conductor.start_workflow(&install, new, &at.owner.account.id, idem).await?;
+    // Its job is queued before the answer, so that whoever has the answer can look at the run.
+    let loaded = state.conductor.tell_workflow(&at.org, &id, engine::Event::Look, at.actor()).await?;
+    let failed = loaded.workflow.failure();
+    match failed {
+        Some(step) if state.store().job_of_step(&at.org, &step.id).await?.is_none() => {
+            Err(StoreError::Conflict(step.reason.clone()).into())
+        }
+        _ => Ok(Started(id)),
+    }
 }
 
 async fn run_shown(state: &AppState, at_org: &model::OrgId, run: store::ActionRun) -> ApiResult<wire::ActionRun> {
     let job = state.store().job(at_org, &run.job_id).await?;
+    let workflow_id = match &job.step_id {
+        Some(step) => state.store().workflow_of_step(at_org, step).await.map(|id| id.to_string()).unwrap_or_default(),
+        None => run.id.to_string(),
+    };
     let job = jobs::wire(state, job, true).await?;
     Ok(wire::ActionRun {
         id: run.id.to_string(),
@@ -353,14 +377,14 @@ async fn run_shown(state: &AppState, at_org: &model::OrgId, run: store::ActionRu
         trigger_type: run.trigger_type,
         install_action_workflow_id: run.action_id,
         status_description: job.status_description.clone(),
-        workflow_id: run.id.to_string(),
+        workflow_id,
         execution_time: job.execution_time.unwrap_or_default(),
         outputs: job.outputs.clone(),
         job: Some(Box::new(job)),
     })
 }
 
-/// A run of an action, with its job.
+/// A run of an action, with its job; by its own id, or by that of its workflow.
 #[utoipa::path(get, path = "/v1/installs/{install_id}/action-workflows/runs/{run_id}", tag = "actions", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id"), ("run_id" = String, Path)), responses((status = 200, body = wire::ActionRun), (status = 404, body = api::ErrorBody)))]
 async fn get_run(
     State(state): State<AppState>,
@@ -368,8 +392,14 @@ async fn get_run(
     Path((install, run)): Path<(String, String)>,
 ) -> ApiResult<Json<wire::ActionRun>> {
     let install = state.store().install(&at.org, &install).await?;
-    let run = ActionRunId::parse(&run).map_err(|_| StoreError::NotFound("run"))?;
-    let run = state.store().action_run(&at.org, &install.id, &run).await?;
+    let run = match (ActionRunId::parse(&run), WorkflowId::parse(&run)) {
+        (Ok(run), _) => state.store().action_run(&at.org, &install.id, &run).await?,
+        (_, Ok(workflow)) => {
+            let run = state.store().run_of_workflow(&at.org, &install.id, &workflow, None).await?;
+            run.ok_or(StoreError::NotFound("run"))?
+        }
+        _ => return Err(StoreError::NotFound("run").into()),
+    };
     Ok(Json(run_shown(&state, &at.org, run).await?))
 }
 

@@ -52,7 +52,7 @@ pub(super) fn stamp(entity: &Entity) -> wire::Stamp {
     }
 }
 
-fn shown(component: Entity, versions: u64) -> wire::Component {
+pub(super) fn shown(component: Entity, versions: u64) -> wire::Component {
     let resolved = if component.var_name.is_empty() { component.name.clone() } else { component.var_name.clone() };
     wire::Component {
         stamp: stamp(&component),

@@ -161,7 +161,6 @@ async fn update(
     let version = before.as_ref().map_or(0, |b| b.version) + 1;
     let mut values = before.map(|b| b.values).unwrap_or_default();
     check(&config, &request.value.inputs, false)?;
-    let deploys = !request.value.no_deploy;
     let changed =
         request.value.inputs.iter().filter(|(name, value)| values.get(*name).map_or("", String::as_str) != *value);
     let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
@@ -176,17 +175,10 @@ async fn update(
         created_by: at.owner.account.id.clone(),
         created_at: now,
     };
-    state.store().put_inputs(&at.org, inputs.clone()).await?;
-    let mut shown = shown(&config, &install, inputs);
-    // What was never deployed needs no update.
-    let (_, parts) = state.store().install_parts(&at.org, &install.id, None).await?;
-    let there = parts.values().any(|part| part["status"] == "active");
-    if deploys && there && !changed.is_empty() {
-        let new = conductor::NewWorkflow::new(engine::WorkflowKind::InputUpdate { inputs: changed });
-        let id = state.conductor.start_workflow(&install, new, &at.owner.account.id, None).await?;
-        shown.workflow_id = id.to_string();
-    }
-    Ok(Json(shown))
+    let changed = if request.value.no_deploy { Vec::new() } else { changed };
+    let workflow = state.conductor.change_inputs(&install, inputs.clone(), changed).await?;
+    let workflow_id = workflow.map(|id| id.to_string()).unwrap_or_default();
+    Ok(Json(wire::InstallInputs { workflow_id, ..shown(&config, &install, inputs) }))
 }
 
 #[derive(Debug, Deserialize)]

@@ -16,7 +16,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Params};
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(cancel)).routes(routes!(settle))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(cancel)).routes(routes!(settle)).routes(routes!(plan))
 }
 
 pub(super) fn parse_id(text: &str) -> ApiResult<JobId> {
@@ -194,4 +194,16 @@ async fn settle(
     let now = state.conductor.now();
     let job = state.store().settle(&at.org, &parse_id(&id)?, outcome, &note, at.actor(), now).await?;
     Ok((StatusCode::CREATED, Json(wire(&state, job, true).await?)))
+}
+
+/// What a job's plan would change, as text. Only jobs that plan have one.
+#[utoipa::path(get, path = "/v1/runner-jobs/{runner_job_id}/plan", tag = "jobs", security(("token" = ["read-only"])), params(("runner_job_id" = String, Path)), responses((status = 200, body = String, content_type = "text/plain"), (status = 404, body = api::ErrorBody)))]
+async fn plan(State(state): State<AppState>, Reader(at): Reader, Path(id): Path<String>) -> ApiResult<String> {
+    let job = state.store().job(&at.org, &parse_id(&id)?).await?;
+    let display = match &job.step_id {
+        Some(step) => state.store().step_display(&at.org, step).await?,
+        None => None,
+    };
+    let display = display.ok_or(StoreError::NotFound("plan"))?;
+    Ok(serde_json::to_string_pretty(&display).unwrap_or_default())
 }

@@ -6,6 +6,7 @@ mod builds;
 mod component_configs;
 mod components;
 mod configs;
+mod deploys;
 mod events;
 mod general;
 mod inputs;
@@ -13,7 +14,9 @@ mod installs;
 mod jobs;
 mod logs;
 mod orgs;
+mod runbooks;
 mod runners;
+mod stacks;
 mod tokens;
 mod workflows;
 
@@ -48,6 +51,9 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(inputs::routes())
         .merge(installs::routes(limits))
         .merge(workflows::routes())
+        .merge(deploys::routes())
+        .merge(stacks::routes())
+        .merge(runbooks::routes())
         .merge(jobs::routes())
         .merge(runners::routes())
         .merge(logs::routes())

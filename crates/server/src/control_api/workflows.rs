@@ -1,12 +1,14 @@
 //! Workflows: starting them, looking at them, and saying what shall become of their steps.
 
-use api::control as wire;
+use api::{control as wire, headers};
 use axum::Json;
 use axum::extract::{Path, State};
-use conductor::{Loaded, NewWorkflow};
+use axum::response::IntoResponse;
+use conductor::{Document, Loaded, NewWorkflow};
+use config::ComponentKind;
 use engine::{Event, OnError, Response, Step, Work, WorkflowKind};
 use http::StatusCode;
-use model::{StepId, Timestamp, WorkflowId};
+use model::{StepId, Timestamp, WorkflowId, id};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::{Install, StoreError, WorkflowRow};
@@ -14,6 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::action_workflows::view;
+use super::deploys::{DEPLOY, SANDBOX_RUN};
 use super::inputs::HIDDEN;
 use super::installs;
 use crate::AppState;
@@ -28,6 +31,10 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(deploy_all))
         .routes(routes!(reprovision))
         .routes(routes!(deprovision))
+        .routes(routes!(teardown_all))
+        .routes(routes!(teardown))
+        .routes(routes!(reprovision_sandbox))
+        .routes(routes!(deprovision_sandbox))
         .routes(routes!(get, update))
         .routes(routes!(cancel))
         .routes(routes!(steps))
@@ -42,6 +49,17 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(update_install))
 }
 
+/// The answer of whatever starts a workflow; the header is for clients that look there.
+pub(super) struct Started(pub(super) WorkflowId);
+
+impl IntoResponse for Started {
+    fn into_response(self) -> axum::response::Response {
+        let id = self.0.to_string();
+        let header = [(headers::WORKFLOW, id.clone())];
+        (StatusCode::CREATED, header, Json(wire::WorkflowStarted { workflow_id: id })).into_response()
+    }
+}
+
 fn workflow_id(text: &str) -> ApiResult<WorkflowId> {
     Ok(WorkflowId::parse(text).map_err(|_| StoreError::NotFound("workflow"))?)
 }
@@ -50,19 +68,22 @@ fn step_id(text: &str) -> ApiResult<StepId> {
     Ok(StepId::parse(text).map_err(|_| StoreError::NotFound("step"))?)
 }
 
-fn nanoseconds(from: Option<Timestamp>, to: Option<Timestamp>) -> i64 {
+pub(super) fn nanoseconds(from: Option<Timestamp>, to: Option<Timestamp>) -> i64 {
     let lasted = from.zip(to).map(|(from, to)| to.since(from).as_nanos());
     lasted.map_or(0, |lasted| i64::try_from(lasted).unwrap_or(i64::MAX))
 }
 
 /// A workflow as lists show it.
-fn head(row: &WorkflowRow, owner_name: String, description: String) -> wire::Workflow {
+fn head(row: &WorkflowRow, owner_name: String) -> wire::Workflow {
     let body = &row.body;
     let all = body["approve_all"].is_string();
     wire::Workflow {
         id: row.id.to_string(),
         r#type: row.kind.clone(),
-        status: wire::CompositeStatus { status: row.status.clone(), status_human_description: description },
+        status: wire::CompositeStatus {
+            status: row.status.clone(),
+            status_human_description: body["failure"].as_str().unwrap_or_default().to_owned(),
+        },
         owner_id: row.install_id.to_string(),
         owner_type: "installs".into(),
         name: row.kind.replace('_', " "),
@@ -83,28 +104,56 @@ fn head(row: &WorkflowRow, owner_name: String, description: String) -> wire::Wor
     }
 }
 
-async fn whole(state: &AppState, loaded: &Loaded) -> ApiResult<wire::Workflow> {
+pub(super) async fn whole(state: &AppState, loaded: &Loaded) -> ApiResult<wire::Workflow> {
     let install = state.store().install(&loaded.row.org_id, loaded.row.install_id.as_str()).await?;
     let workflow = &loaded.workflow;
-    let description = workflow.failure().map(|step| format!("{}: {}", step.title(), step.reason)).unwrap_or_default();
-    let mut shown = head(&loaded.row, install.name, description);
+    let config = state.conductor.document(&loaded.row.org_id, &install.app_id, &loaded.body.config_id).await?;
+    let mut shown = head(&loaded.row, install.name);
     let mut all: Vec<&Step> = workflow.steps.iter().collect();
     all.sort_by_key(|step| (step.slot, step.attempt));
     let (current, over) = (workflow.current(), workflow.status().is_over());
-    shown.steps = all.into_iter().map(|step| step_shown(loaded, step, &current, over)).collect();
+    shown.steps = all.into_iter().map(|step| step_shown(loaded, &config, step, &current, over)).collect();
+    for step in shown.steps.iter_mut().filter(|step| step.status.status == "in-progress") {
+        add_job(state, &loaded.row.org_id, step).await?;
+    }
     Ok(shown)
 }
 
-fn step_shown(loaded: &Loaded, step: &Step, current: &[usize], over: bool) -> wire::WorkflowStep {
+/// The job of a step, and for what that waits.
+async fn add_job(state: &AppState, org: &model::OrgId, step: &mut wire::WorkflowStep) -> ApiResult<()> {
+    let Some(job) = state.store().job_of_step(org, &step_id(&step.id)?).await? else { return Ok(()) };
+    step.runner_job_id = job.id.to_string();
+    if step.status.status_human_description.is_empty()
+        && let Some(reason) = state.conductor.waiting_reason(&job).await?
+    {
+        step.status.status_human_description = reason;
+    }
+    Ok(())
+}
+
+fn step_shown(loaded: &Loaded, document: &Document, step: &Step, current: &[usize], over: bool) -> wire::WorkflowStep {
     let workflow = &loaded.workflow;
     let status = workflow.shown(step, over);
-    let (target_type, target) = match (&step.work, step.work.component()) {
-        (_, Some(component)) => ("install_deploys", component.to_owned()),
-        (Work::SandboxPlan { .. } | Work::SandboxApply { .. }, None) => ("install_sandbox_runs", String::new()),
-        (Work::Action { action, .. }, None) => ("install_action_workflow_runs", action.clone()),
+    // The plan that it belongs to: the newest before it.
+    let is_plan = |known: &&Step| known.work.is_plan() || matches!(known.work, Work::SyncImage { .. });
+    let of_group = || workflow.steps.iter().filter(|known| known.group == step.group);
+    let plan = if is_plan(&step) { Some(step) } else { of_group().rfind(is_plan) };
+    let twin = |prefix| plan.map(|plan| id::twin(prefix, plan.id.as_str())).unwrap_or_default();
+    let (target_type, target) = match &step.work {
+        Work::SandboxPlan { .. } | Work::SandboxApply { .. } => ("install_sandbox_runs", twin(SANDBOX_RUN)),
+        Work::ComponentPlan { .. } | Work::ComponentApply { .. } | Work::SyncImage { .. } => {
+            ("install_deploys", twin(DEPLOY))
+        }
+        Work::Action { .. } | Work::Script { .. } => ("install_action_workflow_runs", String::new()),
         _ => ("", String::new()),
     };
-    let kind = if step.work.component().is_some() { "deploy_plan" } else { "terraform_plan" };
+    let of_step = |component: &&config::Component| step.work.component() == Some(&component.common.name);
+    let kind = match document.config.components.iter().find(of_step).map(|component| &component.kind) {
+        Some(ComponentKind::HelmChart(_)) => "helm_approval",
+        Some(ComponentKind::KubernetesManifest(_)) => "kubernetes_manifest_approval",
+        Some(ComponentKind::Pulumi(_)) => "pulumi_plan",
+        _ => "terraform_plan",
+    };
     wire::WorkflowStep {
         id: step.id.to_string(),
         workflow_id: workflow.id.to_string(),
@@ -151,6 +200,12 @@ fn step_shown(loaded: &Loaded, step: &Step, current: &[usize], over: bool) -> wi
             destroy: plan.changes.destroy,
             outputs: plan.changes.outputs,
         }),
+        policies: step.plan.as_ref().filter(|plan| plan.policies.asked > 0).map(|plan| wire::PolicyCounts {
+            asked: plan.policies.asked,
+            denied: plan.policies.denied,
+            warned: plan.policies.warned,
+        }),
+        role: step.role.clone().unwrap_or_default(),
     }
 }
 
@@ -180,7 +235,7 @@ async fn list(
     let mut shown = Vec::with_capacity(found.len());
     for row in found {
         let install = state.store().install(&at.org, row.install_id.as_str()).await?;
-        shown.push(head(&row, install.name, String::new()));
+        shown.push(head(&row, install.name));
     }
     Ok(List::new(shown, page))
 }
@@ -196,7 +251,7 @@ async fn of_install(
     let install = state.store().install(&at.org, &install).await?;
     let (page, kind) = (wanted.page(), wanted.r#type.as_deref());
     let found = state.store().workflows(&at.org, Some(&install.id), kind, page.offset(), page.fetch()).await?;
-    let shown = found.iter().map(|row| head(row, install.name.clone(), String::new()));
+    let shown = found.iter().map(|row| head(row, install.name.clone()));
     Ok(List::new(shown.collect(), page))
 }
 
@@ -220,7 +275,9 @@ fn kind(body: &wire::CreateWorkflow) -> ApiResult<WorkflowKind> {
         "teardown_component" => WorkflowKind::TeardownComponent { component: component()? },
         "teardown_components" => WorkflowKind::TeardownComponents,
         "input_update" => WorkflowKind::InputUpdate { inputs: body.inputs.clone() },
-        "action_workflow_run" => WorkflowKind::ActionWorkflowRun { action: need("action", &body.action)? },
+        "action_workflow_run" => {
+            WorkflowKind::ActionWorkflowRun { action: need("action", &body.action)?, trigger: "manual".to_owned() }
+        }
         "runbook_run" => WorkflowKind::RunbookRun { runbook: need("runbook", &body.runbook)? },
         "sync_secrets" => WorkflowKind::SyncSecrets,
         "drift_run" => WorkflowKind::DriftRun { component: component()? },
@@ -235,12 +292,14 @@ async fn start(
     install: &Install,
     body: &wire::CreateWorkflow,
     idem: Option<store::Idempotency>,
-) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+) -> ApiResult<Started> {
     model::spec::check_env(&body.run_env_vars).map_err(ApiError::invalid)?;
     let mut new = NewWorkflow::new(kind(body)?);
     new.request.plan_only = body.plan_only;
     new.approve_all = body.approve_all.then(|| at.owner.account.email.clone());
-    new.run_env = body.run_env_vars.clone();
+    new.given.env_vars = body.run_env_vars.clone();
+    new.given.runbook_inputs = body.runbook_inputs.clone();
+    new.role = Some(body.role.clone()).filter(|role| !role.is_empty());
     if body.continue_on_error {
         new.on_error = OnError::Continue;
     }
@@ -250,15 +309,23 @@ async fn start(
     begin(state, at, install, new, idem).await
 }
 
-async fn begin(
+/// Checks what a runbook asks for, and starts the workflow.
+pub(super) async fn begin(
     state: &AppState,
     at: &InOrg,
     install: &Install,
-    new: NewWorkflow,
+    mut new: NewWorkflow,
     idem: Option<store::Idempotency>,
-) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
-    let id = state.conductor.start_workflow(install, new, &at.owner.account.id, idem).await?;
-    Ok((StatusCode::CREATED, Json(wire::WorkflowStarted { workflow_id: id.to_string() })))
+) -> ApiResult<Started> {
+    if let WorkflowKind::RunbookRun { runbook } = &new.request.kind {
+        let config = state.conductor.config_of(install).await?;
+        let document = state.conductor.document(&at.org, &install.app_id, &config.id).await?;
+        if let Some(found) = document.config.runbooks.iter().find(|known| known.name == *runbook) {
+            let inputs = conductor::runbook_inputs(found, &new.given.runbook_inputs);
+            new.given.runbook_inputs = inputs.map_err(|wrong| ApiError::invalid(wrong.join("; ")))?;
+        }
+    }
+    Ok(Started(state.conductor.start_workflow(install, new, &at.owner.account.id, idem).await?))
 }
 
 /// Starts a workflow on an install.
@@ -268,7 +335,7 @@ async fn create(
     Operator(at): Operator,
     Path(install): Path<String>,
     request: Create<wire::CreateWorkflow>,
-) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+) -> ApiResult<Started> {
     let install = state.store().install(&at.org, &install).await?;
     let idem = request.idempotency(&at.owner.account.id);
     start(&state, &at, &install, &request.value, idem).await
@@ -281,11 +348,12 @@ async fn start_whole(
     install: &str,
     request: Create<wire::DeployAll>,
     kind: WorkflowKind,
-) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+) -> ApiResult<Started> {
     let install = state.store().install(&at.org, install).await?;
     let idem = request.idempotency(&at.owner.account.id);
     let mut new = NewWorkflow::new(kind);
     new.request.plan_only = request.value.plan_only;
+    new.role = Some(request.value.role).filter(|role| !role.is_empty());
     begin(state, at, &install, new, idem).await
 }
 
@@ -296,7 +364,7 @@ async fn deploy_all(
     Operator(at): Operator,
     Path(install): Path<String>,
     request: Create<wire::DeployAll>,
-) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+) -> ApiResult<Started> {
     start_whole(&state, &at, &install, request, WorkflowKind::DeployComponents { components: Vec::new() }).await
 }
 
@@ -307,7 +375,7 @@ async fn reprovision(
     Operator(at): Operator,
     Path(install): Path<String>,
     request: Create<wire::DeployAll>,
-) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+) -> ApiResult<Started> {
     start_whole(&state, &at, &install, request, WorkflowKind::Reprovision).await
 }
 
@@ -318,8 +386,55 @@ async fn deprovision(
     Operator(at): Operator,
     Path(install): Path<String>,
     request: Create<wire::DeployAll>,
-) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
+) -> ApiResult<Started> {
     start_whole(&state, &at, &install, request, WorkflowKind::Deprovision).await
+}
+
+/// Tears all components of an install down; the sandbox stays.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/components/teardown-all", tag = "workflows", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::DeployAll, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn teardown_all(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::DeployAll>,
+) -> ApiResult<Started> {
+    start_whole(&state, &at, &install, request, WorkflowKind::TeardownComponents).await
+}
+
+/// Tears one component of an install down.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/components/{component_id}/teardown", tag = "workflows", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id"), ("component_id" = String, Path, description = "name or id")), request_body = wire::DeployAll, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn teardown(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path((install, component)): Path<(String, String)>,
+    request: Create<wire::DeployAll>,
+) -> ApiResult<Started> {
+    let app = state.store().install(&at.org, &install).await?.app_id;
+    let component = state.store().entity(&at.org, Some(&app), store::EntityKind::Component, &component).await?.name;
+    start_whole(&state, &at, &install, request, WorkflowKind::TeardownComponent { component }).await
+}
+
+/// Plans and applies an install's sandbox anew, then all components.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/reprovision-sandbox", tag = "workflows", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::DeployAll, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn reprovision_sandbox(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::DeployAll>,
+) -> ApiResult<Started> {
+    let kind = WorkflowKind::ReprovisionSandbox { skip_components: request.value.skip_components };
+    start_whole(&state, &at, &install, request, kind).await
+}
+
+/// Tears an install's sandbox down.
+#[utoipa::path(post, path = "/v1/installs/{install_id}/deprovision-sandbox", tag = "workflows", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::DeployAll, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+async fn deprovision_sandbox(
+    State(state): State<AppState>,
+    Operator(at): Operator,
+    Path(install): Path<String>,
+    request: Create<wire::DeployAll>,
+) -> ApiResult<Started> {
+    start_whole(&state, &at, &install, request, WorkflowKind::DeprovisionSandbox).await
 }
 
 /// A workflow with every attempt at its steps.
@@ -378,9 +493,13 @@ async fn one_step(state: &AppState, at: &InOrg, workflow: &WorkflowId, step: &St
     let loaded = state.conductor.workflow(&at.org, workflow).await?;
     let found = loaded.workflow.steps.iter().find(|known| known.id == *step).ok_or(StoreError::NotFound("step"))?;
     let (current, over) = (loaded.workflow.current(), loaded.workflow.status().is_over());
-    let mut shown = step_shown(&loaded, found, &current, over);
-    if let Some(job) = state.store().job_of_step(&at.org, step).await? {
-        shown.runner_job_id = job.id.to_string();
+    let install = state.store().install(&at.org, loaded.row.install_id.as_str()).await?;
+    let document = state.conductor.document(&at.org, &install.app_id, &loaded.body.config_id).await?;
+    let mut shown = step_shown(&loaded, &document, found, &current, over);
+    add_job(state, &at.org, &mut shown).await?;
+    if matches!(found.work, Work::Action { .. } | Work::Script { .. }) {
+        let run = state.store().run_of_workflow(&at.org, &install.id, workflow, Some(step)).await?;
+        shown.step_target_id = run.map(|run| run.id.to_string()).unwrap_or_default();
     }
     Ok(shown)
 }

@@ -24,7 +24,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Page, Params};
 use sections::Posted;
 
-pub(super) use sync::{element, latest_sections, names};
+pub(super) use sync::{element, names};
 
 pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()

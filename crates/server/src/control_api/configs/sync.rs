@@ -18,13 +18,6 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::Create;
 
 const KINDS: [EntityKind; 2] = [EntityKind::Component, EntityKind::Action];
-/// The sections of the version that is active now.
-pub(in crate::control_api) async fn latest_sections(state: &AppState, app: &App) -> ApiResult<Vec<Section>> {
-    match state.store().active_config(&app.org_id, &app.id).await? {
-        Some(config) => Ok(state.store().sections(&app.org_id, &config.id).await?),
-        None => Ok(Vec::new()),
-    }
-}
 
 /// A config with the digests of its local sources.
 pub(super) type Whole = (AppConfig, BTreeMap<String, String>);

@@ -1,0 +1,127 @@
+//! The stack of an install: what the customer applies, and what it tells when it was. It is a part of the install's state, so every
+//! version of it is kept.
+
+use std::collections::BTreeMap;
+
+use engine::WorkflowKind;
+use model::{ConfigId, Digest, InputsId, InstallId, Timestamp, WorkflowId};
+use serde_json::{Map, Value, json};
+use store::{Install, InstallInputs, Result, StoreError};
+
+use crate::{Conductor, NewWorkflow};
+
+/// The part of the state that it is.
+pub const STACK: &str = "stack";
+
+/// What a stack tells about itself.
+#[derive(Debug, Clone)]
+pub struct PhoneHome {
+    pub outputs: Map<String, Value>,
+    /// Inputs that the customer gives in the stack.
+    pub inputs: BTreeMap<String, String>,
+}
+
+impl Conductor {
+    /// The next version of a stack; what was told before is kept until it is told anew.
+    pub(crate) fn new_stack(&self, before: &Value, simulated: bool, config: &ConfigId, now: Timestamp) -> Value {
+        let outputs = if before["outputs"].is_object() { before["outputs"].clone() } else { json!({}) };
+        json!({
+            "status": if simulated { "active" } else { "awaiting-user-run" },
+            "generation": before["generation"].as_u64().unwrap_or_default() + 1,
+            "phone_home_id": self.secret("phs"),
+            "config_id": config,
+            "created_at": now,
+            "outputs": outputs,
+        })
+    }
+
+    /// A stack tells that it was applied. Whoever knows the id of the version is the stack; any other is not found.
+    pub async fn phone_home(&self, install: &InstallId, id: &str, told: PhoneHome) -> Result<Option<WorkflowId>> {
+        let install = self.store.install_of_anyone(install).await?;
+        let part = self.store.install_part(&install.org_id, &install.id, STACK).await?;
+        let mut stack = part.ok_or(StoreError::NotFound("stack"))?;
+        let known = stack["phone_home_id"].as_str().unwrap_or_default();
+        // As digests, so that the time of the comparison says nothing.
+        if known.is_empty() || Digest::of(known.as_bytes()) != Digest::of(id.as_bytes()) {
+            return Err(StoreError::NotFound("stack"));
+        }
+        if let (Some(told), Some(wanted)) = (told.outputs.get("region").and_then(Value::as_str), region(&install))
+            && told != wanted
+        {
+            let text = format!("the stack was applied in `{told}`, and the install is for `{wanted}`");
+            return Err(StoreError::Conflict(text));
+        }
+        stack["status"] = json!("active");
+        stack["outputs"] = Value::Object(told.outputs);
+        let now = self.now();
+        self.store.put_install_part(&install, STACK, &stack, now).await?;
+        self.customer_inputs(&install, told.inputs, now).await
+    }
+
+    /// Takes inputs that only the customer gives; what has changed is deployed.
+    async fn customer_inputs(
+        &self,
+        install: &Install,
+        told: BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Result<Option<WorkflowId>> {
+        let Ok(config) = self.config_of(install).await else { return Ok(None) };
+        let document = self.document(&install.org_id, &install.app_id, &config.id).await?;
+        let before = self.store.current_inputs(&install.org_id, &install.id).await?;
+        let version = before.as_ref().map_or(0, |before| before.version) + 1;
+        let mut values = before.map(|before| before.values).unwrap_or_default();
+        let mut changed = Vec::new();
+        for (name, value) in told {
+            let input = document.config.inputs.iter().find(|input| input.name == name && input.user_configurable);
+            let Some(input) = input else {
+                return Err(StoreError::Conflict(format!("the app has no input `{name}` that the customer gives")));
+            };
+            if !value.is_empty() {
+                input.accepts(&value).map_err(|why| StoreError::Conflict(format!("input `{name}`: the value {why}")))?;
+            }
+            if values.get(&name).map_or("", String::as_str) != value {
+                changed.push(name.clone());
+                values.insert(name, value);
+            }
+        }
+        if changed.is_empty() {
+            return Ok(None);
+        }
+        values.retain(|_, value| !value.is_empty());
+        let id = InputsId::new(now, self.random_u128());
+        let created_by = install.created_by.clone();
+        let inputs =
+            InstallInputs { id, install_id: install.id.clone(), version, values, created_by, created_at: now };
+        self.change_inputs(install, inputs, changed).await
+    }
+
+    /// Writes inputs, and together with them the workflow that deploys what reads those that changed. What was never deployed
+    /// needs none.
+    pub async fn change_inputs(
+        &self,
+        install: &Install,
+        inputs: InstallInputs,
+        changed: Vec<String>,
+    ) -> Result<Option<WorkflowId>> {
+        if changed.is_empty() || !self.is_deployed(install).await? {
+            self.store.put_inputs(&install.org_id, inputs).await?;
+            return Ok(None);
+        }
+        let actor = inputs.created_by.clone();
+        let mut new = NewWorkflow::new(WorkflowKind::InputUpdate { inputs: changed });
+        new.inputs = Some(inputs);
+        self.start_workflow(install, new, &actor, None).await.map(Some)
+    }
+
+    /// Whether anything of an install is there: its sandbox, or a component.
+    pub async fn is_deployed(&self, install: &Install) -> Result<bool> {
+        let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
+        Ok(parts.iter().any(|(part, value)| part != STACK && value["status"] == "active"))
+    }
+}
+
+/// Where the install shall be.
+fn region(install: &Install) -> Option<&str> {
+    let place = |account: &str, key: &str| install.cloud.get(account)?.get(key)?.as_str();
+    place("aws_account", "region").or_else(|| place("azure_account", "location")).or_else(|| place("gcp_account", "region"))
+}
