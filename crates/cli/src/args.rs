@@ -196,7 +196,8 @@ pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 pub(crate) use builds::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
 pub(crate) use policies::{Policies, TestPolicies};
 pub(crate) use workflows::{
-    Deploy, Deprovision, Drift, Provision, Reprovision, Rollback, Runbooks, SetInstall, Start, Steps, Teardown, Workflows,
+    Deploy, Deprovision, Drift, Provision, Reprovision, Rollback, Runbooks, SetInstall, Start, Steps, Teardown,
+    Workflows,
 };
 
 #[derive(Debug, Subcommand)]

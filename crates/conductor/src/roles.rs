@@ -36,7 +36,8 @@ pub fn choose(config: &AppConfig, operation: Operation, given: Option<&str>) -> 
     }
     let named: Option<(&str, &'static str)> = match operation {
         Operation::Sandbox(op) => {
-            let of = |sandbox: &'_ config::Sandbox| sandbox.operation_roles.iter().position(|role| role.operation == op);
+            let of =
+                |sandbox: &'_ config::Sandbox| sandbox.operation_roles.iter().position(|role| role.operation == op);
             let sandbox = config.sandbox.as_ref();
             sandbox.and_then(|sandbox| Some((sandbox.operation_roles[of(sandbox)?].role.as_str(), "the sandbox")))
         }

@@ -40,7 +40,9 @@ fn wanted(install: &Install, document: &Document, now: Timestamp) -> Vec<Schedul
     let mut found: Vec<(&str, &str, &str)> = Vec::new();
     for action in &config.actions {
         let crons = action.triggers.iter().filter(|trigger| trigger.r#type == "cron");
-        found.extend(crons.filter_map(|trigger| Some(("action", action.name.as_str(), trigger.cron_schedule.as_deref()?))));
+        found.extend(
+            crons.filter_map(|trigger| Some(("action", action.name.as_str(), trigger.cron_schedule.as_deref()?))),
+        );
     }
     let sandbox = config.sandbox.as_ref().and_then(|sandbox| sandbox.drift_schedule.as_deref());
     found.extend(sandbox.map(|cron| ("drift", "", cron)));
@@ -146,7 +148,8 @@ impl Conductor {
             }
         }
         if schedule.kind == "drift" {
-            let part = if schedule.name.is_empty() { "sandbox".to_owned() } else { format!("components/{}", schedule.name) };
+            let part =
+                if schedule.name.is_empty() { "sandbox".to_owned() } else { format!("components/{}", schedule.name) };
             let state = self.store.install_part(&install.org_id, &install.id, &part).await?;
             if state.is_none_or(|state| state["status"] != "active") {
                 return Ok(Some("it is not deployed".into()));

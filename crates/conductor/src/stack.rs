@@ -77,7 +77,9 @@ impl Conductor {
                 return Err(StoreError::Conflict(format!("the app has no input `{name}` that the customer gives")));
             };
             if !value.is_empty() {
-                input.accepts(&value).map_err(|why| StoreError::Conflict(format!("input `{name}`: the value {why}")))?;
+                input
+                    .accepts(&value)
+                    .map_err(|why| StoreError::Conflict(format!("input `{name}`: the value {why}")))?;
             }
             if values.get(&name).map_or("", String::as_str) != value {
                 changed.push(name.clone());
@@ -90,8 +92,7 @@ impl Conductor {
         values.retain(|_, value| !value.is_empty());
         let id = InputsId::new(now, self.random_u128());
         let created_by = install.created_by.clone();
-        let inputs =
-            InstallInputs { id, install_id: install.id.clone(), version, values, created_by, created_at: now };
+        let inputs = InstallInputs { id, install_id: install.id.clone(), version, values, created_by, created_at: now };
         self.change_inputs(install, inputs, changed).await
     }
 
@@ -113,15 +114,29 @@ impl Conductor {
         self.start_workflow(install, new, &actor, None).await.map(Some)
     }
 
-    /// Whether anything of an install is there: its sandbox, or a component.
+    /// Whether anything of an install is there that must be torn down: its sandbox, or a component. Images go with what they lie in.
     pub async fn is_deployed(&self, install: &Install) -> Result<bool> {
         let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
-        Ok(parts.iter().any(|(part, value)| part != STACK && value["status"] == "active"))
+        let active = parts.into_iter().filter(|(part, value)| part != STACK && value["status"] == "active");
+        let active: Vec<String> = active.map(|(part, _)| part).collect();
+        if active.is_empty() {
+            return Ok(false);
+        }
+        let config = self.config_of(install).await?;
+        let document = self.document(&install.org_id, &install.app_id, &config.id).await?;
+        let is_image = |part: &str| {
+            let name = part.strip_prefix("components/").unwrap_or_default();
+            let found = document.config.components.iter().find(|component| component.common.name == name);
+            found.is_some_and(|component| component.kind.is_image())
+        };
+        Ok(!active.iter().all(|part| is_image(part)))
     }
 }
 
 /// Where the install shall be.
 fn region(install: &Install) -> Option<&str> {
     let place = |account: &str, key: &str| install.cloud.get(account)?.get(key)?.as_str();
-    place("aws_account", "region").or_else(|| place("azure_account", "location")).or_else(|| place("gcp_account", "region"))
+    place("aws_account", "region")
+        .or_else(|| place("azure_account", "location"))
+        .or_else(|| place("gcp_account", "region"))
 }

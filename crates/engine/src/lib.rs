@@ -10,6 +10,6 @@ mod workflow;
 pub use advance::{Context, Ended, Event, Held, Refused, Response};
 pub use plan::{PlanError, Situation, plan};
 pub use workflow::{
-    Answer, Changes, ComponentOp, Judged, Lock, OnError, Plan, Request, SandboxOp, Step, StepKind, StepStatus, Work, Workflow,
-    WorkflowKind, WorkflowStatus,
+    Answer, Changes, ComponentOp, Judged, Lock, OnError, Plan, Request, SandboxOp, Step, StepKind, StepStatus, Work,
+    Workflow, WorkflowKind, WorkflowStatus,
 };

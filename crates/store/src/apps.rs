@@ -323,7 +323,11 @@ impl Store {
                     }
                     let data = serde_json::json!({ "name": install.name, "app_id": install.app_id });
                     let subject = ("install", install.id.as_str());
-                    record(tx, Note { org: &install.org_id, now, kind: "install.forgotten", subject, actor: &actor, data }).await
+                    record(
+                        tx,
+                        Note { org: &install.org_id, now, kind: "install.forgotten", subject, actor: &actor, data },
+                    )
+                    .await
                 })
             })
             .await

@@ -90,8 +90,10 @@ impl Store {
         self.main()
             .read(move |tx| {
                 Box::pin(async move {
-                    let sql =
-                        crate::accounts::static_sql!(COLUMNS, "WHERE due_at <= $1 ORDER BY due_at, install_id LIMIT $2");
+                    let sql = crate::accounts::static_sql!(
+                        COLUMNS,
+                        "WHERE due_at <= $1 ORDER BY due_at, install_id LIMIT $2"
+                    );
                     tx.query(sql, params![now, limit]).await?.iter().map(from_row).collect()
                 })
             })

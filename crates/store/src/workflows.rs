@@ -407,13 +407,10 @@ impl Store {
         let sealed =
             change.parts.iter().map(|(part, value)| SealedPart::new(&keys, &change.row.install_id, part, value));
         let sealed = sealed.collect::<Vec<_>>();
-        let displays = change
-            .displays
-            .iter()
-            .map(|(step, display)| {
-                let sealed = keys.seal(&display_place(step), display.to_string().as_bytes());
-                (step.clone(), sealed, u64::from(display.get("policies").is_some()))
-            });
+        let displays = change.displays.iter().map(|(step, display)| {
+            let sealed = keys.seal(&display_place(step), display.to_string().as_bytes());
+            (step.clone(), sealed, u64::from(display.get("policies").is_some()))
+        });
         let displays = displays.collect::<Vec<_>>();
         let org = change.row.org_id.clone();
         let written = self

@@ -55,7 +55,11 @@ pub(super) async fn run(client: &Client, out: &Output, command: Actions) -> Resu
         return match job {
             Some(job) => finish(client, out, &args, job).await,
             None if args.detach => {
-                if out.json { out.json(&started)? } else { out.line(&started.workflow_id)? }
+                if out.json {
+                    out.json(&started)?
+                } else {
+                    out.line(&started.workflow_id)?
+                }
                 Ok(0)
             }
             None => workflows::watch(client, out, &started.workflow_id).await,

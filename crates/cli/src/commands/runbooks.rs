@@ -19,8 +19,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Runbooks) -> Res
             find(client, &install, &name).await?;
             let inputs: BTreeMap<String, String> = input.into_iter().collect();
             let env: BTreeMap<String, String> = env.into_iter().collect();
-            let body =
-                json!({ "type": "runbook_run", "runbook": name, "runbook_inputs": inputs, "run_env_vars": env });
+            let body = json!({ "type": "runbook_run", "runbook": name, "runbook_inputs": inputs, "run_env_vars": env });
             return workflows::start(client, out, &install, body, &start).await;
         }
     }

@@ -265,7 +265,8 @@ impl<'a> Scene<'a> {
                 let teardown = step.work.is_teardown();
                 let (changes, mut display) =
                     draw.plan(&target, deployed, teardown, part["content"] == json!(content), step.look_only);
-                let (policies, denied) = if teardown { Default::default() } else { self.judge(step, &mut display).await? };
+                let (policies, denied) =
+                    if teardown { Default::default() } else { self.judge(step, &mut display).await? };
                 let digest = Digest::of(json!([basis, display, step.id]).to_string().as_bytes()).to_string();
                 self.outbox.displays.push((step.id.clone(), display));
                 let plan = Plan { digest, changes, basis, policies };
@@ -336,7 +337,10 @@ impl<'a> Scene<'a> {
         let local = !self.simulated && self.install.platform == "local";
         if local {
             // Nobody has asked for it: scripts of a local install run as the runner does.
-            let reason = format!("role `{}`, which {} names, can't be taken: a local install has no roles", chosen.role, chosen.by);
+            let reason = format!(
+                "role `{}`, which {} names, can't be taken: a local install has no roles",
+                chosen.role, chosen.by
+            );
             return Ok(if chosen.by == roles::DEFAULT { Ok(None) } else { Err(reason) });
         }
         let names: Vec<&str> = roles::declared(config).map(|(role, _)| role.name.as_str()).collect();

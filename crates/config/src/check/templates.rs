@@ -24,9 +24,10 @@ pub(crate) struct Template {
     dotless: Option<Place>,
 }
 
-/// Whether a text is rendered: it speaks of `.nuon` between braces. Other braces are those of other tools, and stay as they are.
+/// Whether a text is rendered: it speaks of `.nuon`, or of what a runbook asks for, between braces. Other braces are those of other
+/// tools, and stay as they are.
 pub fn is_template(text: &str) -> bool {
-    acts_on(text, ".nuon")
+    acts_on(text, ".nuon") || acts_on(text, ".runbook_inputs")
 }
 
 fn acts_on(text: &str, what: &str) -> bool {

@@ -1,6 +1,6 @@
 use engine::{
-    Changes, Context, Ended, Event, Held, Judged, Lock, OnError, Plan, Refused, Response, Step, StepStatus, Work, Workflow,
-    WorkflowKind as K, WorkflowStatus,
+    Changes, Context, Ended, Event, Held, Judged, Lock, OnError, Plan, Refused, Response, Step, StepStatus, Work,
+    Workflow, WorkflowKind as K, WorkflowStatus,
 };
 use model::{StepId, Timestamp};
 use proptest::prelude::*;

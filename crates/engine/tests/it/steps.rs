@@ -70,9 +70,11 @@ fn what_is_not_there_is_named() {
     assert_eq!(nothing(K::ActionWorkflowRun { action: "x".into(), trigger: "manual".into() }), missing("action", "x"));
     assert_eq!(nothing(K::RunbookRun { runbook: "x".into() }), missing("runbook", "x"));
     assert_eq!(nothing(K::InputUpdate { inputs: vec!["x".into()] }), missing("input", "x"));
-    for kind in
-        [K::SyncSecrets, K::ActionWorkflowRun { action: "first".into(), trigger: "manual".into() }, K::RunbookRun { runbook: "book".into() }]
-    {
+    for kind in [
+        K::SyncSecrets,
+        K::ActionWorkflowRun { action: "first".into(), trigger: "manual".into() },
+        K::RunbookRun { runbook: "book".into() },
+    ] {
         let name = kind.name();
         assert_eq!(steps(kind, true).map(|_| ()), Err(PlanError::NotPlanned(name)));
     }

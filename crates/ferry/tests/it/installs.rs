@@ -170,7 +170,10 @@ async fn deploys_and_sandbox_runs_are_views_of_steps() {
     rehearsal.until(&id, "approval-awaiting").await;
     let get = async |path: &str| ask(&system, &rehearsal, "GET", path, json!({})).await;
     let (_, runs) = get("/v1/installs/one/sandbox-runs").await;
-    assert_eq!((runs[0]["run_type"].as_str(), runs[0]["status"].as_str()), (Some("provision"), Some("pending-approval")));
+    assert_eq!(
+        (runs[0]["run_type"].as_str(), runs[0]["status"].as_str()),
+        (Some("provision"), Some("pending-approval"))
+    );
     rehearsal.client.approve_all(&id).await.unwrap();
     let done = rehearsal.until(&id, "success").await;
     let (_, run) = get(&format!("/v1/installs/one/sandbox-runs/{}", runs[0]["id"].as_str().unwrap())).await;

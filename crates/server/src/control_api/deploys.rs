@@ -180,10 +180,7 @@ async fn deploy_shown(
         component_name: name,
         install_deploy_type: kind.into(),
         status: status.into(),
-        status_v2: Some(wire::CompositeStatus {
-            status: status.into(),
-            status_human_description: description.clone(),
-        }),
+        status_v2: Some(wire::CompositeStatus { status: status.into(), status_human_description: description.clone() }),
         status_description: description,
         created_at: attempt.plan.created_at,
         created_by_id: attempt.loaded.row.created_by.to_string(),
@@ -334,10 +331,7 @@ async fn run_shown(
         install_id: install.id.to_string(),
         run_type: op.name().into(),
         status: status.into(),
-        status_v2: Some(wire::CompositeStatus {
-            status: status.into(),
-            status_human_description: description.clone(),
-        }),
+        status_v2: Some(wire::CompositeStatus { status: status.into(), status_human_description: description.clone() }),
         status_description: description,
         created_at: attempt.plan.created_at,
         created_by_id: attempt.loaded.row.created_by.to_string(),

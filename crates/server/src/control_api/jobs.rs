@@ -16,7 +16,12 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Params};
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(cancel)).routes(routes!(settle)).routes(routes!(plan))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get))
+        .routes(routes!(cancel))
+        .routes(routes!(settle))
+        .routes(routes!(plan))
 }
 
 pub(super) fn parse_id(text: &str) -> ApiResult<JobId> {

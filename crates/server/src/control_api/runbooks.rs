@@ -43,8 +43,7 @@ async fn document(state: &AppState, at: &InOrg, install: &Install) -> ApiResult<
 }
 
 fn find<'d>(document: &'d Document, install: &Install, name_or_id: &str) -> ApiResult<&'d config::Runbook> {
-    let meant =
-        |known: &&config::Runbook| known.name == name_or_id || runbook_id(install, &known.name) == name_or_id;
+    let meant = |known: &&config::Runbook| known.name == name_or_id || runbook_id(install, &known.name) == name_or_id;
     Ok(document.config.runbooks.iter().find(meant).ok_or(StoreError::NotFound("runbook"))?)
 }
 

@@ -126,7 +126,8 @@ async fn forget(
             return Err(ApiError::new(api::ErrorCode::Conflict, text).hint("cancel it first, or use force"));
         }
         if state.conductor.is_deployed(&install).await? {
-            let text = format!("something of install `{name}` is still deployed, and nobody could tear it down any more");
+            let text =
+                format!("something of install `{name}` is still deployed, and nobody could tear it down any more");
             let hint = format!("`ferry installs deprovision {name}` first, or use force");
             return Err(ApiError::new(api::ErrorCode::Conflict, text).hint(hint));
         }
