@@ -3,6 +3,7 @@
 
 mod policies;
 mod scene;
+mod scripts;
 mod simulate;
 
 use std::collections::{BTreeSet, HashMap};

@@ -107,7 +107,7 @@ async fn phone_home(
         other => other,
     };
     let workflow = state.conductor.phone_home(&install, &phone_home_id, told).await.map_err(hidden)?;
-    Ok((StatusCode::CREATED, Json(workflow.map_or(json!({}), |id| json!({ "workflow_id": id })))))
+    Ok((StatusCode::CREATED, Json(workflow.map_or_else(|| json!({}), |id| json!({ "workflow_id": id })))))
 }
 
 /// Forgets an install: it is removed here, and its runner can't connect any more. What it has made in the customer's account stays there.
