@@ -9,7 +9,7 @@ use serde_json::Value;
 use store::{Build, BuildEnd, BuildStatus, Config, EntityKind, Result, Runner, Section, StoreError};
 
 use crate::Conductor;
-use crate::recipes::{Need, Subject, address, default_timeout_s, recipe_digest, reference, with_credentials};
+use crate::recipes::{Need, Subject, address, default_timeout_s, image_policies, reference, with_credentials};
 use crate::reconcile::go_on;
 use crate::submit::Draft;
 
@@ -82,7 +82,7 @@ impl Conductor {
 
     async fn subjects(&self, org: &OrgId, config: &Config) -> Result<Vec<Subject>> {
         let sections = self.store.sections(org, &config.id).await?;
-        let (_, local_sources) = crate::app::assemble(sections.iter().map(|s| &s.body))?;
+        let (app, local_sources) = crate::app::assemble(sections.iter().map(|s| &s.body))?;
         let kind = EntityKind::Component.section();
         let of = |section: &Section| {
             let damaged =
@@ -94,6 +94,7 @@ impl Conductor {
                 component_id: section.entity_id.clone().ok_or_else(|| damaged("it has no id"))?,
                 section_id: section.id.clone(),
                 config_version: config.version.unwrap_or_default(),
+                policies: image_policies(&app, &component),
                 component,
                 local_sources: local_sources.clone(),
             })
@@ -120,7 +121,7 @@ impl Conductor {
             }
             Err(other) => return Err(other),
         };
-        let key = recipe_digest(&recipe);
+        let key = subject.key(&recipe);
         let component = &subject.component_id;
         if let Some(open) = self.store.build_of_recipe(org, component, &key, true).await? {
             let open = self.settled(open).await?;
@@ -253,6 +254,7 @@ impl Conductor {
                 build_id: known.same_as.clone().unwrap_or(known.id),
                 revision: known.source.revision,
             }),
+            policies: subject.policies.clone(),
         };
         let draft = Draft {
             name: Some(format!("build {}", build.component)),
@@ -392,7 +394,7 @@ impl Conductor {
         let subjects = self.subjects(org, &config).await?;
         let subject = subjects.into_iter().find(|s| s.component_id == component_id).ok_or_else(missing)?;
         let Need::Build(recipe) = subject.need(None)? else { return Err(missing()) };
-        let key = recipe_digest(&recipe);
+        let key = subject.key(&recipe);
         if let Some(open) = self.store.build_of_recipe(org, component_id, &key, true).await? {
             self.settled(open).await?;
         }

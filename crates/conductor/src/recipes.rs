@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use config::{Component, ComponentKind, ContainerImage};
-use model::build::{ChartSource, Credentials, Recipe, Secrets};
+use model::build::{ChartSource, Credentials, PolicySpec, Recipe, Secrets};
 use model::spec::Source;
 use model::{AppId, Digest, SectionId};
 use store::{Result, StoreError};
@@ -29,6 +29,8 @@ pub(crate) struct Subject {
     pub component: Component,
     /// Digests of the app's local sources, by directory.
     pub local_sources: BTreeMap<String, String>,
+    /// Those that judge an image.
+    pub policies: Vec<PolicySpec>,
 }
 
 /// The longest build where the component says nothing, in seconds.
@@ -59,6 +61,15 @@ impl Subject {
             *known = Some(asked.to_owned());
         }
         Ok(source)
+    }
+
+    /// Names a recipe: everything it says, what its local source holds, and the policies that have let it pass.
+    pub(crate) fn key(&self, recipe: &Recipe) -> String {
+        let mut text = serde_json::to_string(recipe).unwrap_or_default();
+        if !self.policies.is_empty() {
+            text.push_str(&serde_json::to_string(&self.policies).unwrap_or_default());
+        }
+        Digest::of(text.as_bytes()).as_str().to_owned()
     }
 
     pub(crate) fn need(&self, reference: Option<&str>) -> Result<Need> {
@@ -145,9 +156,21 @@ pub(crate) fn reference(recipe: &Recipe) -> String {
     }
 }
 
-/// Names a recipe: everything it says, and what its local source holds.
-pub(crate) fn recipe_digest(recipe: &Recipe) -> String {
-    Digest::of(serde_json::to_string(recipe).unwrap_or_default().as_bytes()).as_str().to_owned()
+/// The policies of an app that judge the image of a component.
+pub(crate) fn image_policies(config: &config::AppConfig, component: &Component) -> Vec<PolicySpec> {
+    if !component.kind.is_image() {
+        return Vec::new();
+    }
+    let about = |policy: &&config::Policy| {
+        let named = policy.components.iter().any(|name| name == "*" || *name == component.common.name);
+        named && policy.r#type == component.kind.name() && policy::is_rego(&policy.r#type, policy.engine.as_deref())
+    };
+    let spec = |policy: &config::Policy| PolicySpec {
+        name: policy.name.clone(),
+        kind: policy.r#type.clone(),
+        contents: policy.contents.clone(),
+    };
+    config.policies.iter().filter(about).map(spec).collect()
 }
 
 /// The address that credentials of a recipe are looked up by.

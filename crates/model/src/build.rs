@@ -35,6 +35,18 @@ pub struct BuildSpec {
     /// The last good build of the same recipe: where its source has not moved, there is nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownBuild>,
+    /// What must let an image pass before it is pushed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicySpec>,
+}
+
+/// A Rego policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicySpec {
+    pub name: String,
+    /// The `type` of the app's files.
+    pub kind: String,
+    pub contents: String,
 }
 
 /// A build that was made before.

@@ -771,6 +771,34 @@ async fn artifacts_are_kept_in_another_registry() {
     assert!(why(&builds["theirs"]).contains("other orgs"), "{}", why(&builds["theirs"]));
 }
 
+/// What a policy denies is never in the registry; a policy that changes has its say about what is there already.
+#[tokio::test]
+async fn policies_judge_images_before_they_are_pushed() {
+    let place = testkit::system::temporary();
+    let registry = DockerRegistry::start(place.path(), false).await;
+    push_index(place.path(), &registry.host, None);
+    let system = System::start(options().with("FERRY_BUILDS__LAUNCHER", "process")).await;
+    let app = App::new(&system, "judged").await;
+    let image = format!("public = {{ image_url = \"http://{}/multi\", tag = \"1\" }}\n", registry.host);
+    app.component("theirs", "container_image", &image);
+    let policy = |rule: &str| {
+        let rego = format!(
+            "package nuon\n{rule} contains msg if {{\n    input.tag == \"1\"\n    startswith(input.metadata.digest, \"sha256:\")\n    msg := \"too old\"\n}}\n"
+        );
+        format!(
+            "[[policy]]\ntype = \"container_image\"\nengine = \"opa\"\nname = \"age\"\ncomponents = [\"*\"]\ncontents = '''\n{rego}'''\n"
+        )
+    };
+    app.file("policies.toml", &policy("warn"));
+    let builds = app.sync(&system).await;
+    assert_active(&system, &builds["theirs"]).await;
+    assert!(log(&system, &builds["theirs"]).await.contains("policy age: warn: too old"));
+    app.file("policies.toml", &policy("deny"));
+    let builds = app.sync(&system).await;
+    assert_eq!(why(&builds["theirs"]), "build: policy `age` denies it: too old");
+    assert_eq!(builds["theirs"]["artifact"], Value::Null);
+}
+
 /// A kustomization that may load files from everywhere finds nothing beyond its source.
 #[tokio::test]
 async fn a_hostile_kustomization_reads_nothing_of_the_host() {

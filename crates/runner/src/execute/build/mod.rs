@@ -8,6 +8,7 @@ mod helm;
 mod image;
 mod kustomize;
 mod pack;
+mod policies;
 mod push;
 
 use std::path::{Path, PathBuf};
@@ -93,6 +94,9 @@ async fn make(
     // Tools that read what the source names: a kustomization, a chart, a module.
     run.narrow();
     let built = build(run, spec, found, &work.join("build"), disk_bytes).await?;
+    if !spec.policies.is_empty() {
+        policies::judge(run, spec, &from, &built).await?;
+    }
     stages.begin(run, PUSH);
     let (image, cache) = push::put(run, PUSH, spec, built).await?;
     run.say(Some(PUSH), &format!("pushed {}, {} bytes", image.reference, image.size));
