@@ -75,7 +75,11 @@ fn body_of(method: &str, path: &str) -> Value {
             | "/v1/installs/{install_id}/reprovision"
             | "/v1/installs/{install_id}/deprovision",
         )
-        | ("patch", "/v1/installs/{install_id}") => json!({}),
+        | ("patch", "/v1/installs/{install_id}" | "/v1/installs/{install_id}/configs/{config_id}")
+        | ("post", "/v1/installs/{install_id}/configs") => json!({}),
+        ("post", "/v1/installs/{install_id}/labels") => json!({ "labels": { "env": "prod" } }),
+        ("delete", "/v1/installs/{install_id}/labels") => json!({ "keys": ["env"] }),
+        ("post", "/v1/installs/{install_id}/components/{component_id}/toggle") => json!({ "enabled": true }),
         ("patch", "/v1/workflows/{workflow_id}") => json!({ "approval_option": "approve-all" }),
         ("post", path) if path.starts_with("/v1/workflows/{workflow_id}") => json!({ "response_type": "approve" }),
         ("put", "/v1/archives/{digest}") => Value::Null,
@@ -175,6 +179,7 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{build_id}", &things.build)
         .replace("{workflow_id}", &things.workflow)
         .replace("{step_id}", &things.step)
+        .replace("{config_id}", system.install.id.as_str())
         .replace("{approval_id}", "sha256:0")
         .replace("{secret_id}", "var00000000000000000000000")
         .replace("{run_id}", "arn00000000000000000000000")

@@ -9,6 +9,7 @@ mod configs;
 mod events;
 mod general;
 mod inputs;
+mod install_settings;
 mod installs;
 mod jobs;
 mod logs;
@@ -47,6 +48,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(action_workflows::routes(limits))
         .merge(inputs::routes())
         .merge(installs::routes(limits))
+        .merge(install_settings::routes())
         .merge(workflows::routes())
         .merge(jobs::routes())
         .merge(runners::routes())
