@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::Timestamp;
-use model::labels::Labels;
+
+use super::configs::Labels;
 
 lean! {
     pub struct InstallMetadata {

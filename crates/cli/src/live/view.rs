@@ -610,9 +610,10 @@ fn fit(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     let whole = Span::raw(text.as_str()).width() <= width;
+    let room = if whole { width } else { width.saturating_sub(1) };
     for c in text.chars() {
         let wide = Span::raw(c.to_string()).width();
-        if used + wide > if whole { width } else { width.saturating_sub(1) } {
+        if used + wide > room {
             break;
         }
         out.push(c);

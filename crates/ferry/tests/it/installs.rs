@@ -21,7 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("src/main.tf", "\n"),
     (
         "components/api.toml",
-        "name = \"api\"\ntype = \"kubernetes_manifest\"\nnamespace = \"a\"\nmanifest = \"host: {{ .nuon.inputs.inputs.host }}, env: {{ .nuon.labels.env }}\"\n",
+        "name = \"api\"\ntype = \"kubernetes_manifest\"\nnamespace = \"a\"\nmanifest = \"host: {{ .nuon.inputs.inputs.host }}, vendor: {{ .nuon.labels.vendor }}\"\n",
     ),
     (
         "components/extra.toml",
@@ -144,6 +144,8 @@ async fn labels_come_from_the_app_and_the_install_and_select() {
     let two = shop.client.install("two").await.unwrap();
     assert_eq!(two.labels.len(), 13, "{:?}", two.labels);
     let state = shop.client.install_state("two", None).await.unwrap().state;
+    let rendered = shop.client.render("one", "component", "api").await.unwrap();
+    assert_eq!(rendered.rendered["manifest"], "host: one, vendor: us");
     assert_eq!((&state["labels"]["env"], &state["labels"]["where"]), (&json!("dev"), &json!("two-x")));
 
     // A page at a time.
