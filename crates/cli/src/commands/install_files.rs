@@ -641,7 +641,7 @@ mod tests {
             ("name = \"a\"\n[inputs]\nsize = \"1\"\nhots = \"p\"\n", None, "did you mean `host`?"),
             ("name = \"a\"\n", None, "input `size` is required"),
             ("name = \"a\"\n", Some(MANAGED_BY), "input `size` is required"),
-            ("name = \"a\"\napproval_option = \"auto\"\n[inputs]\nsize = \"1\"\n", None, "`auto`"),
+            ("name = \"a\"\napproval_option = \"auto\"\n[inputs]\nsize = \"1\"\n", None, "\"auto\""),
             (
                 "name = \"a\"\n[inputs]\nsize = \"1\"\n[components.api]\nhelm_values = \"a: b\"\n",
                 None,
