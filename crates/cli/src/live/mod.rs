@@ -10,16 +10,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use api::client::{Client, ClientError, Tail};
 use api::control::{CreateStepApprovalResponse, Workflow};
-use crossterm::cursor::Show;
+use crossterm::cursor::{MoveTo, Show};
 use crossterm::event::{Event, EventStream, KeyEventKind};
 use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use model::{JobId, LogStreamId, Timestamp};
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
@@ -259,6 +262,15 @@ static HOOK: Once = Once::new();
 /// The terminal, while it is ours.
 struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Columns and rows.
+    size: (u16, u16),
+}
+
+/// A picture of a fixed size: one that follows the terminal by itself asks it where the cursor is, and not every terminal answers.
+fn canvas(size: (u16, u16)) -> Result<Terminal<CrosstermBackend<Stdout>>> {
+    execute!(io::stdout(), Clear(ClearType::All))?;
+    let viewport = Viewport::Fixed(Rect::new(0, 0, size.0, size.1));
+    Ok(Terminal::with_options(CrosstermBackend::new(io::stdout()), TerminalOptions { viewport })?)
 }
 
 impl Screen {
@@ -270,20 +282,23 @@ impl Screen {
                 before(panic);
             }));
         });
-        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-        let mut screen = Self { terminal };
-        screen.enter()?;
-        Ok(screen)
-    }
-
-    fn enter(&mut self) -> Result<()> {
-        OPEN.store(true, Ordering::SeqCst);
-        enable_raw_mode()?;
-        execute!(io::stdout(), EnterAlternateScreen)?;
-        Ok(self.terminal.clear()?)
+        enter()?;
+        let size = terminal::size()?;
+        match canvas(size) {
+            Ok(terminal) => Ok(Self { terminal, size }),
+            Err(error) => {
+                restore();
+                Err(error)
+            }
+        }
     }
 
     fn draw(&mut self, view: &mut View) -> Result<()> {
+        let size = terminal::size()?;
+        if size != self.size {
+            self.size = size;
+            self.terminal = canvas(size)?;
+        }
         let now = Timestamp::from_system(SystemTime::now());
         self.terminal.draw(|frame| view.render(frame.area(), frame.buffer_mut(), now))?;
         Ok(())
@@ -294,7 +309,9 @@ impl Screen {
         restore();
         let stopped = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
         stopped.map_err(|e| CliError::failed(format!("can't stop: {e}")))?;
-        self.enter()
+        enter()?;
+        self.terminal = canvas(self.size)?;
+        Ok(())
     }
 }
 
@@ -304,10 +321,20 @@ impl Drop for Screen {
     }
 }
 
+fn enter() -> Result<()> {
+    OPEN.store(true, Ordering::SeqCst);
+    let entered = enable_raw_mode().and_then(|()| execute!(io::stdout(), EnterAlternateScreen));
+    entered.map_err(|error| {
+        restore();
+        error.into()
+    })
+}
+
 /// Nobody can be told where this fails.
 fn restore() {
     if OPEN.swap(false, Ordering::SeqCst) {
-        let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+        // A terminal without a second screen is left empty at least.
+        let _ = execute!(io::stdout(), Clear(ClearType::All), MoveTo(0, 0), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
 }

@@ -23,6 +23,8 @@ const PLAN_LINES_MAX: usize = 20_000;
 const LINE_CHARS_MAX: usize = 2_000;
 /// From this width on a step says its status in a word.
 const WIDE: u16 = 70;
+/// How long a word about the last key stays.
+const NOTICE_TICKS: usize = 50;
 /// Fewer rows than this have no place for a second pane.
 const TALL: u16 = 9;
 
@@ -79,6 +81,8 @@ pub(crate) struct View {
     log_of: String,
     log_open: bool,
     notice: Option<(Tone, String)>,
+    /// For how long it is there.
+    notice_ticks: usize,
     away: Option<String>,
     frame: usize,
     /// Rows of the last picture that a page has.
@@ -107,6 +111,7 @@ impl View {
             log_of: String::new(),
             log_open: false,
             notice: None,
+            notice_ticks: 0,
             away: None,
             frame: 0,
             page_rows: 10,
@@ -138,14 +143,20 @@ impl View {
 
     pub(crate) fn tick(&mut self) {
         self.frame = (self.frame + 1) % SPINNER.len();
+        self.notice_ticks += 1;
+        if self.notice_ticks > NOTICE_TICKS {
+            self.notice = None;
+        }
     }
 
     pub(crate) fn said(&mut self, text: &str) {
         self.notice = Some((Tone::Good, clean(text)));
+        self.notice_ticks = 0;
     }
 
     pub(crate) fn complain(&mut self, text: &str) {
         self.notice = Some((Tone::Bad, clean(text)));
+        self.notice_ticks = 0;
     }
 
     /// The plan that should be at hand, and is not: of which step, and its id.

@@ -166,8 +166,8 @@ async fn an_install_says_what_it_is_and_gives_itself_as_a_file() {
     assert!(file.contains("approval_option = \"approve-all\"") && file.contains("env = \"prod\""), "{file}");
     let id = client.install("one").await.unwrap().id;
 
-    let changed = client.update_install_config("one", id.as_str(), &body(json!({ "approval_option": "prompt" })));
-    let changed = changed.await.unwrap();
+    let prompt = body(json!({ "approval_option": "prompt" }));
+    let changed = client.update_install_config("one", id.as_str(), &prompt).await.unwrap();
     assert_eq!((changed.approval_option.as_str(), changed.labels["env"].as_str()), ("prompt", "prod"));
     let made = client.create_install_config("one", &body(json!({ "approval_option": "approve-all" }))).await.unwrap();
     assert_eq!(made.approval_option, "approve-all");

@@ -28,7 +28,7 @@ impl OnTerminal {
         let line = format!("stty rows 30 cols 110; exec {} --org {} {words}", crate::ferry().display(), shop.org);
         let mut command = Command::new("script");
         command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        for (name, value) in ferry.as_std().get_envs() {
+        for (name, value) in ferry.get_envs() {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
