@@ -58,7 +58,8 @@ pub(crate) async fn watch(client: &Client, out: &Output, id: &str) -> Result<See
     let mut ticks = tokio::time::interval(TICK);
     let mut view = View::new(out.color_stdout);
     let mut look = look_after(client, id, Duration::ZERO);
-    let (mut wish, mut plan): (Option<Answer<String>>, Option<(String, Answer<Value>)>) = (None, None);
+    let mut wish: Option<Answer<String>> = None;
+    let mut plan: Option<(String, Answer<Value>)> = None;
     let mut log = Log::default();
     let mut last: Option<Box<Workflow>> = None;
     let mut away_since: Option<Instant> = None;

@@ -128,5 +128,7 @@ fn files_of_installs_are_read_without_their_app() {
     let loaded = config::load_installs(&tree, Options::default());
     let codes: Vec<_> = loaded.diagnostics.iter().map(|found| (found.file.as_str(), found.code.as_str())).collect();
     assert!(loaded.config.is_none(), "{codes:?}");
-    assert!(codes.contains(&("installs/c.toml", "missing_key")) && codes.iter().any(|(_, code)| *code == "duplicate_name"));
+    assert!(
+        codes.contains(&("installs/c.toml", "missing_key")) && codes.iter().any(|(_, code)| *code == "duplicate_name")
+    );
 }

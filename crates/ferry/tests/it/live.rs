@@ -71,7 +71,7 @@ impl OnTerminal {
         let code = ended.unwrap_or_else(|_| panic!("it goes on:\n{}", self.text())).unwrap().code();
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         let text = self.text();
-        (code, text.rsplit_once(LEAVE).map_or(text.clone(), |(_, kept)| kept.to_owned()))
+        (code, text.rsplit_once(LEAVE).map_or_else(|| text.clone(), |(_, kept)| kept.to_owned()))
     }
 }
 
