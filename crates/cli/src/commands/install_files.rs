@@ -13,6 +13,7 @@ use api::control::{
     ToggleInstallComponent, UpdateInstall, UpdateInstallConfig, UpdateInstallInputs,
 };
 use config::{Options, Severity, Tree};
+use model::InstallId;
 use serde::Serialize;
 use serde_json::json;
 
@@ -53,6 +54,9 @@ struct Plan {
     changes: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     workflow_ids: Vec<String>,
+    /// Where it is there already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<InstallId>,
     #[serde(skip)]
     wanted: config::Install,
     /// Inputs that change.
@@ -215,7 +219,8 @@ fn compare(
         (Some(_), false) => Action::Update,
         (Some(_), true) => Action::None,
     };
-    Plan { name: wanted.name.clone(), action, changes: changes.0, workflow_ids: Vec::new(), wanted, inputs }
+    let id = there.map(|there| there.install.id.clone());
+    Plan { name: wanted.name.clone(), action, changes: changes.0, workflow_ids: Vec::new(), id, wanted, inputs }
 }
 
 #[derive(Debug, Default)]
@@ -424,9 +429,10 @@ fn agree(out: &Output, yes: bool, changed: usize) -> Result<()> {
 
 /// Makes it so. What was done stays if the next install fails: another sync goes on there.
 async fn apply(client: &Client, args: &SyncInstalls, plan: &mut Plan) -> Result<()> {
+    let name = plan.name.clone();
     let failed = |error: api::client::ClientError| {
         let mut error = CliError::from(error);
-        error.message = format!("install `{}`: {}", plan.name, error.message);
+        error.message = format!("install `{name}`: {}", error.message);
         error
     };
     let mut workflow_ids = Vec::new();
@@ -434,13 +440,11 @@ async fn apply(client: &Client, args: &SyncInstalls, plan: &mut Plan) -> Result<
         Action::None => return Ok(()),
         Action::Create => {
             let install = client.create_install(&args.app, &new_install(plan)).await.map_err(failed)?;
+            plan.id = Some(install.id);
             workflow_ids.push(install.workflow_id);
         }
         Action::Update => {
-            let name = plan.name.as_str();
-            // Names are unique in an app only.
-            let id = client.installs(Some(&args.app)).await.map_err(failed)?.into_iter().find(|i| i.name == name);
-            let id = id.ok_or_else(|| CliError::new(Exit::NotFound, format!("install `{name}` is gone")))?.id;
+            let Some(id) = plan.id.clone() else { return Ok(()) };
             let is_of = |part: &str| plan.changes.iter().any(|change| change.path.starts_with(part));
             let body = UpdateInstall {
                 approval_option: if is_of("approval_option") { approval_option(&plan.wanted) } else { String::new() },

@@ -139,3 +139,19 @@ async fn a_workflow_is_cancelled_by_a_key_that_asks_first() {
     let (code, kept) = terminal.end().await;
     assert_eq!(code, Some(7), "{kept}");
 }
+
+#[tokio::test]
+async fn a_sync_of_files_asks_on_a_terminal() {
+    let shop = Shop::new().await;
+    let file = shop.system.root().join("one.toml");
+    fs_err::write(&file, "name = \"one\"\n").unwrap();
+    let words = format!("--plain installs sync {} --app shop --input password=secret-1", file.display());
+    for (answer, code, there) in [("n\n", 1, 0), ("y\n", 0, 1)] {
+        let mut terminal = OnTerminal::start(&shop, &words);
+        terminal.until("change 1 install? [y/N]").await;
+        terminal.press(answer).await;
+        let (ended, text) = terminal.end().await;
+        assert_eq!(ended, Some(code), "{text}");
+        assert_eq!(shop.client.installs(None).await.unwrap().len(), there, "{text}");
+    }
+}
