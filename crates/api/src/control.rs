@@ -76,6 +76,7 @@ mod builds;
 mod components;
 mod configs;
 mod deploys;
+mod installs;
 mod workflows;
 
 pub use action_workflows::*;
@@ -83,6 +84,7 @@ pub use builds::*;
 pub use components::*;
 pub use configs::*;
 pub use deploys::*;
+pub use installs::*;
 pub use workflows::*;
 
 wire! {
@@ -224,6 +226,13 @@ wire! {
         pub azure_account: Option<Location>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub gcp_account: Option<Project>,
+        /// Those of the app, and the install's own over them.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub labels: BTreeMap<String, String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub metadata: Option<InstallMetadata>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub install_config: Option<InstallConfig>,
         pub created_by_id: AccountId,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -241,6 +250,12 @@ wire! {
         /// Inputs of the app that this install gives.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         pub inputs: BTreeMap<String, String>,
+        #[serde(default, deserialize_with = "null_is_nothing", skip_serializing_if = "BTreeMap::is_empty")]
+        pub labels: BTreeMap<String, String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub metadata: Option<InstallMetadata>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub install_config: Option<UpdateInstallConfig>,
     }
 
     pub struct Runner {
@@ -484,6 +499,15 @@ wire! {
 impl CreateInstall {
     /// An install on the machine that its runner is started on.
     pub fn local(name: impl Into<String>) -> Self {
-        Self { name: name.into(), aws_account: None, azure_account: None, gcp_account: None, inputs: BTreeMap::new() }
+        Self {
+            name: name.into(),
+            aws_account: None,
+            azure_account: None,
+            gcp_account: None,
+            inputs: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            metadata: None,
+            install_config: None,
+        }
     }
 }

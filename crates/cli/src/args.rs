@@ -51,6 +51,9 @@ pub struct Global {
     /// When to use colour
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,
+    /// Lines instead of a live view, on a terminal too
+    #[arg(long, global = true)]
+    pub plain: bool,
     /// PEM file with a CA certificate to trust besides those of the system
     #[arg(long, global = true, env = "FERRY_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
@@ -189,11 +192,13 @@ pub enum Orgs {
 
 mod apps;
 mod builds;
+mod installs;
 mod policies;
 mod workflows;
 
 pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 pub(crate) use builds::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
+pub(crate) use installs::SyncInstalls;
 pub(crate) use policies::{Policies, TestPolicies};
 pub(crate) use workflows::{
     Deploy, Deprovision, Drift, Provision, Reprovision, Rollback, Runbooks, SetInstall, Start, Steps, Teardown,
@@ -208,9 +213,22 @@ pub enum Installs {
         /// Only those of this app
         #[arg(long, value_parser = name)]
         app: Option<String>,
+        /// Only those whose labels fit, like `env=prod,tier!=dev,team,!old`
+        #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = selector)]
+        selector: Option<String>,
     },
     /// Create an install; local where no cloud is named
     Create(CreateInstall),
+    /// Create and change installs as files say
+    ///
+    /// Shows what would change, asks, and does it. A second sync of the same files changes nothing.
+    Sync(SyncInstalls),
+    /// Write an install as a file, as `sync` takes it; sensitive inputs are left out
+    Export {
+        /// Name or id
+        #[arg(value_parser = name)]
+        name: String,
+    },
     /// Show an install
     Get {
         /// Name or id
@@ -244,6 +262,14 @@ pub enum Installs {
     Drift(Drift),
     /// Say whether plans wait for a person, and which components are in
     Set(SetInstall),
+    /// Change the labels of an install: `env=prod` sets one, `env-` removes one
+    Label {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+        #[arg(required = true, value_name = "KEY=VALUE|KEY-", value_parser = label)]
+        labels: Vec<Label>,
+    },
     /// Show the state of an install, as its templates see it
     State {
         /// Install, by name or id
@@ -316,6 +342,16 @@ pub struct CreateInstall {
     /// Input of the app; give it several times for several
     #[arg(long = "input", value_name = "INPUT=VALUE", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
+    /// Label; give it several times for several
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub labels: Vec<(String, String)>,
+}
+
+/// A label that is set, or one that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Label {
+    Set(String, String),
+    Remove(String),
 }
 
 #[derive(Debug, Subcommand)]
@@ -614,6 +650,20 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+fn label(text: &str) -> Result<Label, String> {
+    let label = match (text.split_once('='), text.strip_suffix('-')) {
+        (Some((key, value)), _) => Label::Set(key.to_owned(), value.to_owned()),
+        (None, Some(key)) => Label::Remove(key.to_owned()),
+        (None, None) => return Err("write it as KEY=VALUE, or as KEY- to remove it".into()),
+    };
+    let (Label::Set(key, _) | Label::Remove(key)) = &label;
+    model::labels::check_key(key).map(|()| label)
+}
+
+fn selector(text: &str) -> Result<String, String> {
+    model::labels::Selector::parse(text).map(|selector| selector.to_string())
+}
+
 fn variable(text: &str) -> Result<(String, String), String> {
     if text.contains('=') {
         return key_value(text);
@@ -722,6 +772,11 @@ mod tests {
             "runners settings r --group actions=8 --disk-floor 1GiB --drain 2m --health-check 0",
             "tokens create ci --role read-only --expires 30d",
             "installs create x --app a --gcp-project p --gcp-region r",
+            "installs create x --app a --label env=prod",
+            "installs list -l env=prod,tier!=dev,team,!old",
+            "installs label x env=prod tier-",
+            "installs sync a.toml b.toml --app a --yes --wait",
+            "installs sync -d dir --app a --plan",
             "logs job0123456789abcdefghijklm -f --pipe stderr",
             "policies test shop --input plan.json --kind terraform_module --component web --policy p --json",
             "policy test --image nginx:1 --metadata m.json",
@@ -740,6 +795,13 @@ mod tests {
             "jobs settle job0123456789abcdefghijklm --as timed-out",
             "installs create x --app a --aws-region r --azure-location l",
             "installs create x --app a --gcp-project p",
+            "installs list --selector =x",
+            "installs label x",
+            "installs label x env",
+            "installs sync --app a",
+            "installs sync a.toml",
+            "installs sync a.toml -d dir --app a",
+            "installs sync a.toml --app a --plan --yes",
             "logs job0123456789abcdefghijklm -f --raw",
             "tokens create ci --role root",
             "policies test --input a --image b",

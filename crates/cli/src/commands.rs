@@ -18,6 +18,7 @@ mod auth;
 mod builds;
 mod contexts;
 mod events;
+mod install_files;
 mod install_views;
 mod installs;
 mod jobs;
@@ -30,6 +31,8 @@ mod runners;
 mod tokens;
 mod version;
 mod workflows;
+
+pub(crate) use workflows::{plan_summary, plan_title};
 
 /// For one try of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);

@@ -24,7 +24,9 @@ pub(crate) struct Output {
     pub json: bool,
     pub stdout_terminal: bool,
     pub stderr_terminal: bool,
-    color_stdout: bool,
+    /// A person sits here who may be shown more than lines.
+    pub live: bool,
+    pub color_stdout: bool,
     pub color_stderr: bool,
     width_stdout: Option<u16>,
     width_stderr: Option<u16>,
@@ -91,11 +93,13 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
 }
 
 impl Output {
-    pub(crate) fn detect(json: bool, color: Color) -> Self {
+    pub(crate) fn detect(json: bool, color: Color, lines: bool) -> Self {
         let stdout_terminal = io::stdout().is_terminal();
         let stderr_terminal = io::stderr().is_terminal();
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
-            || std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+        let term = std::env::var_os("TERM");
+        let dumb = term.as_ref().is_some_and(|v| v == "dumb");
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) || dumb;
+        let people = stdout_terminal && stderr_terminal && io::stdin().is_terminal();
         let colored = |terminal: bool| match color {
             Color::Auto => terminal && !plain,
             Color::Always => true,
@@ -105,6 +109,7 @@ impl Output {
             json,
             stdout_terminal,
             stderr_terminal,
+            live: people && !json && !lines && !dumb && term.is_some(),
             color_stdout: colored(stdout_terminal),
             color_stderr: colored(stderr_terminal),
             // A terminal that says 0 does not know its width.
@@ -385,6 +390,7 @@ mod tests {
             json: false,
             stdout_terminal: false,
             stderr_terminal: false,
+            live: false,
             color_stdout: color,
             color_stderr: color,
             width_stdout: width,

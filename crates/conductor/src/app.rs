@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{AppConfig, Graph, Uses};
+use model::labels::Labels;
 use model::spec::SECRET_BYTES_MIN;
 use model::waiting::Presence;
 use model::{AppId, ConfigId, Digest, OrgId};
@@ -27,6 +28,8 @@ const SECTIONS: &[(&str, &[&str])] = &[
 ];
 /// Keys that no section of the dialect has.
 const MORE: &str = "more";
+/// Stands for a sensitive value that somebody else looks at.
+const MASK: &str = "***";
 /// Digests of local sources by directory: not a key of the config, and part of its content.
 pub const LOCAL_SOURCES: &str = "local_sources";
 
@@ -181,7 +184,6 @@ impl Conductor {
         let nuon = json!({
             "id": install.id,
             "name": install.name,
-            "labels": {},
             "org": { "populated": true, "id": org.id, "name": org.name, "status": "active" },
             "app": { "populated": true, "id": app.id, "name": app.name, "status": "active", "variables": variables },
             "install": { "populated": true, "id": install.id, "name": install.name, "inputs": inputs },
@@ -194,7 +196,40 @@ impl Conductor {
             "runner": { "populated": true, "id": runner.id, "status": if matches!(self.presence(&runner), Presence::Online) { "active" } else { "offline" } },
             "cloud_account": cloud_account(&install.cloud),
         });
-        Ok(InstallTree { root: json!({ "nuon": nuon }), sensitive })
+        let mut root = json!({ "nuon": nuon });
+        root["nuon"]["labels"] = crate::render(&json!(labels(install, config)), &root).value;
+        Ok(InstallTree { root, sensitive })
+    }
+
+    /// The labels of an install as others see them: templates in them are rendered, sensitive values masked.
+    pub async fn install_labels(&self, install: &Install) -> Result<Labels> {
+        match self.document_of(install).await? {
+            Some(document) => self.rendered_labels(install, &document.config).await,
+            None => Ok(own_labels(install)),
+        }
+    }
+
+    /// The same, where the config of the install is known.
+    pub async fn rendered_labels(&self, install: &Install, config: &AppConfig) -> Result<Labels> {
+        let labels = labels(install, config);
+        if !labels.values().any(|value| config::is_template(value)) {
+            return Ok(labels);
+        }
+        let mut tree = self.install_tree(install, config, Some(MASK)).await?;
+        Ok(serde_json::from_value(tree.root["nuon"]["labels"].take()).unwrap_or(labels))
+    }
+
+    /// The config that an install is at; none where its app was never synced.
+    pub async fn document_of(&self, install: &Install) -> Result<Option<Arc<Document>>> {
+        let (org, app) = (&install.org_id, &install.app_id);
+        let id = match &install.config_id {
+            Some(id) => Some(id.clone()),
+            None => self.store.active_config(org, app).await?.map(|config| config.id),
+        };
+        match id {
+            Some(id) => Ok(Some(self.document(org, app, &id).await?)),
+            None => Ok(None),
+        }
     }
 
     /// Every action of the app: how its last run went, and what the last one that finished has put out.
@@ -239,6 +274,18 @@ pub fn effective_inputs(config: &AppConfig, given: &BTreeMap<String, String>) ->
         given.or_else(|| input.default.clone()).unwrap_or_default()
     };
     config.inputs.iter().map(|input| (input.name.clone(), of(input))).collect()
+}
+
+/// The labels that an install was given.
+pub fn own_labels(install: &Install) -> Labels {
+    serde_json::from_value(install.settings["labels"].clone()).unwrap_or_default()
+}
+
+/// Those of the app, and the install's own over them; templates as they were written.
+fn labels(install: &Install, config: &AppConfig) -> Labels {
+    let mut labels = config.metadata.as_ref().map(|metadata| metadata.default_labels.clone()).unwrap_or_default();
+    labels.extend(own_labels(install));
+    labels
 }
 
 /// Components that were never deployed have put nothing out.

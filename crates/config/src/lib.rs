@@ -62,6 +62,25 @@ pub struct Loaded {
 
 /// Reads an app: decodes its files, puts the contents of others in their place, and checks the result.
 pub fn load(tree: &Tree, options: Options) -> Loaded {
+    read(tree, options, |_| true)
+}
+
+/// What files of installs say about their app, which only who knows the app can judge.
+const OF_THE_APP: &[Code] = &[
+    Code::UnknownInput,
+    Code::UnknownComponent,
+    Code::UnknownAction,
+    Code::UnknownSecret,
+    Code::UnknownName,
+    Code::TemplateScope,
+];
+
+/// Reads files of installs without their app. They lie in `installs/`; nothing else is looked at.
+pub fn load_installs(tree: &Tree, options: Options) -> Loaded {
+    read(tree, options, |problem| problem.path.starts_with("/installs/") && !OF_THE_APP.contains(&problem.code))
+}
+
+fn read(tree: &Tree, options: Options, counts: impl Fn(&Problem) -> bool) -> Loaded {
     let mut findings = Findings::new(tree, options);
     let (value, root, broken) = Layout::new(&mut findings).read();
     let sources = Sources { root };
@@ -71,7 +90,8 @@ pub fn load(tree: &Tree, options: Options) -> Loaded {
     });
     // What a file says that can't be read is missing everywhere else.
     if !broken {
-        for problem in check::check_value(&config, &value).into_iter().chain(local::missing(tree, &config)) {
+        let problems = check::check_value(&config, &value).into_iter().chain(local::missing(tree, &config));
+        for problem in problems.filter(&counts) {
             let Problem { severity, code, path, place, other, message, hint } = problem;
             let other = other
                 .map(|other| sources.locate(tree, &other, None))

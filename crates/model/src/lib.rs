@@ -8,6 +8,7 @@ pub mod constants;
 pub mod digest;
 pub mod id;
 pub mod job;
+pub mod labels;
 pub mod log;
 pub mod name;
 pub mod papers;

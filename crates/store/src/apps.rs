@@ -1,5 +1,7 @@
 //! Apps and installs.
 
+use std::sync::Arc;
+
 use model::{AccountId, AppId, ConfigId, InstallId, OrgId, RunnerId, Timestamp, id};
 use serde_json::Value as Json;
 
@@ -40,7 +42,7 @@ pub struct Install {
     pub runner_id: RunnerId,
     /// The version of the app that it is at; none: the newest.
     pub config_id: Option<ConfigId>,
-    /// Approvals, labels, and which components are in.
+    /// Approvals (`approval_option`), `labels`, which `components` are in, and who keeps it (`managed_by`).
     pub settings: Json,
     pub created_by: AccountId,
     pub created_at: Timestamp,
@@ -279,22 +281,26 @@ impl Store {
             .await
     }
 
-    /// Changes what an install says about itself, or which version of the app it is at.
+    /// Says which version of the app an install is at. What it says about itself changes by [`Store::change_settings`] alone.
     pub async fn update_install(&self, install: Install, actor: &str, now: Timestamp) -> Result<()> {
         let (actor, org) = (actor.to_owned(), install.org_id.clone());
         self.main()
             .write(move |tx| {
                 let (install, actor) = (install.clone(), actor.clone());
                 Box::pin(async move {
-                    let sql = "UPDATE installs SET config_id = $3, settings = $4, updated_at = $5, schedules_wanted = schedules_wanted + 1 WHERE org_id = $1 AND id = $2";
-                    let params = params![&install.org_id, &install.id, install.config_id.as_ref(), install.settings.to_string(), now];
+                    let sql = "UPDATE installs SET config_id = $3, updated_at = $4, schedules_wanted = schedules_wanted + 1 WHERE org_id = $1 AND id = $2";
+                    let params = params![&install.org_id, &install.id, install.config_id.as_ref(), now];
                     if tx.exec(sql, params).await? != 1 {
                         return Err(StoreError::NotFound("install"));
                     }
                     workflows::wake_install(tx, &install.id, now).await?;
-                    let data = serde_json::json!({ "config_id": install.config_id, "settings": install.settings });
+                    let data = serde_json::json!({ "config_id": install.config_id });
                     let subject = ("install", install.id.as_str());
-                    record(tx, Note { org: &install.org_id, now, kind: "install.updated", subject, actor: &actor, data }).await
+                    record(
+                        tx,
+                        Note { org: &install.org_id, now, kind: "install.updated", subject, actor: &actor, data },
+                    )
+                    .await
                 })
             })
             .await?;
@@ -345,6 +351,48 @@ impl Store {
                 })
             })
             .await
+    }
+
+    /// Changes what an install says about itself, within one transaction: two changes at a time are both kept. `change` may be
+    /// called more than once; where it changes nothing, nothing is written.
+    pub async fn change_settings<F>(
+        &self,
+        org: &OrgId,
+        id: &InstallId,
+        actor: &str,
+        now: Timestamp,
+        change: F,
+    ) -> Result<Install>
+    where
+        F: Fn(&mut Json) -> Result<()> + Send + Sync + 'static,
+    {
+        let (owner, id, actor, change) = (org.clone(), id.clone(), actor.to_owned(), Arc::new(change));
+        let install = self
+            .main()
+            .write(move |tx| {
+                let (org, id, actor, change) = (owner.clone(), id.clone(), actor.clone(), Arc::clone(&change));
+                Box::pin(async move {
+                    let sql = static_sql!(INSTALL_COLUMNS, "WHERE org_id = $1 AND id = $2");
+                    let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("install"))?;
+                    let mut install = install_from(&row)?;
+                    let before = install.settings.clone();
+                    change(&mut install.settings)?;
+                    if install.settings == before {
+                        return Ok(install);
+                    }
+                    install.updated_at = now;
+                    let sql = "UPDATE installs SET settings = $3, updated_at = $4 WHERE org_id = $1 AND id = $2";
+                    tx.exec(sql, params![&org, &id, install.settings.to_string(), now]).await?;
+                    workflows::wake_install(tx, &id, now).await?;
+                    let data = serde_json::json!({ "settings": install.settings });
+                    let subject = ("install", id.as_str());
+                    record(tx, Note { org: &org, now, kind: "install.updated", subject, actor: &actor, data }).await?;
+                    Ok(install)
+                })
+            })
+            .await?;
+        self.wake_workflows(org);
+        Ok(install)
     }
 
     pub async fn install(&self, org: &OrgId, name_or_id: &str) -> Result<Install> {

@@ -6,6 +6,7 @@ use model::Timestamp;
 use serde_json::{Map, Value};
 
 use super::builds::CompositeStatus;
+use super::installs::{InstallMetadata, UpdateInstallConfig};
 
 lean! {
     /// Starts a workflow on an install.
@@ -230,7 +231,11 @@ lean! {
             approval_option: String,
             /// Components that are switched on or off.
             component_toggles: BTreeMap<String, bool>,
+            /// All labels of the install's own.
             labels: Option<BTreeMap<String, String>>,
+            metadata: Option<InstallMetadata>,
+            /// The same, as the dialect has it.
+            install_config: Option<UpdateInstallConfig>,
         }
     }
 }

@@ -1,18 +1,28 @@
 //! Products running for customers.
 
 use api::client::Client;
-use api::control::{Install, Location, Project, Region, UpdateInstall, UpdateInstallInputs};
+use api::control::{
+    AddInstallLabels, Install, Location, Project, Region, RemoveInstallLabels, UpdateInstall, UpdateInstallInputs,
+};
+use model::labels::Labels;
 use serde_json::json;
 
-use crate::args::{CreateInstall, Installs, Rollback, SetInstall, Start};
-use crate::commands::{Kind, explain, install_views, workflows};
+use crate::args::{CreateInstall, Installs, Label, Rollback, SetInstall, Start};
+use crate::commands::{Kind, explain, install_files, install_views, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, status, strong};
 
 pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Result<u8> {
     match command {
-        Installs::List { app } => list(client, out, app.as_deref()).await?,
+        Installs::List { app, selector } => list(client, out, app.as_deref(), selector.as_deref()).await?,
+        Installs::Label { name, labels } => label(client, out, &name, labels).await?,
         Installs::Create(args) => create(client, out, args).await?,
+        Installs::Sync(args) => return install_files::sync(client, out, args).await,
+        Installs::Export { name } => match client.install_file(&name).await {
+            Ok(text) if out.json => out.json(&json!({ "name": name, "file": text }))?,
+            Ok(text) => out.stdout_bytes(text.as_bytes())?,
+            Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
+        },
         Installs::Get { name } => match client.install(&name).await {
             Ok(install) => show(out, &install)?,
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
@@ -110,6 +120,8 @@ async fn set(client: &Client, out: &Output, args: SetInstall) -> Result<()> {
         approval_option: args.approvals.unwrap_or_default(),
         component_toggles: on.chain(args.disable.into_iter().map(|name| (name, false))).collect(),
         labels: None,
+        metadata: None,
+        install_config: None,
     };
     match client.update_install(&args.name, &body).await {
         Ok(install) => show(out, &install),
@@ -134,15 +146,58 @@ async fn state(client: &Client, out: &Output, name: &str, version: Option<u64>, 
     }
 }
 
-async fn list(client: &Client, out: &Output, app: Option<&str>) -> Result<()> {
-    let installs = match client.installs(app).await {
+/// Sets some labels and removes others.
+async fn label(client: &Client, out: &Output, name: &str, labels: Vec<Label>) -> Result<()> {
+    let (mut set, mut removed) = (Labels::new(), Vec::new());
+    for label in labels {
+        match label {
+            Label::Set(key, value) => {
+                set.insert(key, value);
+            }
+            Label::Remove(key) => removed.push(key),
+        }
+    }
+    if let Some(key) = removed.iter().find(|key| set.contains_key(*key)) {
+        return Err(CliError::usage(format!("label `{key}` can't be set and removed at once")));
+    }
+    let mut answer = None;
+    if !removed.is_empty() {
+        answer = Some(client.remove_install_labels(name, &RemoveInstallLabels { keys: removed }).await);
+    }
+    if !set.is_empty() && answer.as_ref().is_none_or(std::result::Result::is_ok) {
+        answer = Some(client.add_install_labels(name, &AddInstallLabels { labels: set }).await);
+    }
+    match answer {
+        Some(Ok(install)) => show(out, &install),
+        Some(Err(error)) => Err(explain(client, Kind::Install, name, error).await),
+        None => Ok(()),
+    }
+}
+
+/// `env=prod, tier=gold`
+fn listed(labels: &Labels) -> String {
+    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
+}
+
+async fn list(client: &Client, out: &Output, app: Option<&str>, selector: Option<&str>) -> Result<()> {
+    let installs = match client.select_installs(app, selector).await {
         Ok(installs) => installs,
         Err(error) => return Err(explain(client, Kind::App, app.unwrap_or_default(), error).await),
     };
-    let headers = ["NAME", "ID", "?CLOUD", "RUNNER", "?CREATED"];
-    out.list(&installs, "no installs yet; `ferry installs create NAME --app APP` makes one", &headers, |install| {
-        let created = dim(out.time(install.created_at));
-        vec![strong(&install.name), cell(&install.id), cell(place(install)), status(&install.runner_status), created]
+    let headers = ["NAME", "ID", "?CLOUD", "RUNNER", "?LABELS", "?CREATED"];
+    let none = match selector {
+        Some(selector) => &format!("no install has labels like `{selector}`"),
+        None => "no installs yet; `ferry installs create NAME --app APP` makes one",
+    };
+    out.list(&installs, none, &headers, |install| {
+        vec![
+            strong(&install.name),
+            cell(&install.id),
+            cell(place(install)),
+            status(&install.runner_status),
+            cell(listed(&install.labels)),
+            dim(out.time(install.created_at)),
+        ]
     })?;
     Ok(())
 }
@@ -150,11 +205,12 @@ async fn list(client: &Client, out: &Output, app: Option<&str>) -> Result<()> {
 async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()> {
     let gcp_account = args.gcp_project.zip(args.gcp_region).map(|(project_id, region)| Project { project_id, region });
     let body = api::control::CreateInstall {
-        name: args.name,
         aws_account: args.aws_region.map(|region| Region { region }),
         azure_account: args.azure_location.map(|location| Location { location }),
         gcp_account,
         inputs: args.inputs.into_iter().collect(),
+        labels: args.labels.into_iter().collect(),
+        ..api::control::CreateInstall::local(args.name)
     };
     let install = match client.create_install(&args.app, &body).await {
         Ok(install) => install,
@@ -224,7 +280,7 @@ async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, Str
     Ok(0)
 }
 
-fn place(install: &Install) -> String {
+pub(super) fn place(install: &Install) -> String {
     let cloud = &install.cloud_platform;
     match (&install.aws_account, &install.azure_account, &install.gcp_account) {
         (Some(aws), _, _) => format!("{cloud} {}", aws.region),
@@ -247,6 +303,9 @@ fn show(out: &Output, install: &Install) -> Result<()> {
         ("runner status", status(&install.runner_status)),
         ("sandbox", status(&install.sandbox_status)),
         ("components", status(&install.composite_component_status)),
+        ("labels", cell(listed(&install.labels))),
+        ("approvals", cell(install.install_config.as_ref().map_or("", |config| config.approval_option.as_str()))),
+        ("kept by", cell(install.metadata.as_ref().map_or("", |metadata| metadata.managed_by.as_str()))),
         ("created", cell(out.time(install.created_at))),
     ])?;
     Ok(())

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::args::{self, Start, Steps, Workflows};
 use crate::commands::{Kind, explain, logs};
 use crate::error::{CliError, Exit, Result};
+use crate::live::{self, Seen};
 use crate::output::{Cell, Output, cell, dim, short, status, strong};
 use crate::progress::{Progress, TICK_MS};
 
@@ -65,7 +66,15 @@ fn took(nanoseconds: i64) -> String {
     if nanoseconds > 0 { short(Duration::from_nanos(nanoseconds as u64)) } else { String::new() }
 }
 
-/// `+2 ~1 -1`, or nothing.
+/// `2 to create, 1 to destroy` of a step's plan, or nothing.
+pub(crate) fn plan_summary(step: &WorkflowStep) -> String {
+    summary(step.changes.as_ref())
+}
+
+pub(crate) fn plan_title(step: &WorkflowStep) -> String {
+    format!("{}: {}", step.name, plan_summary(step))
+}
+
 fn summary(changes: Option<&PlanChanges>) -> String {
     let Some(changes) = changes else { return String::new() };
     let parts = [
@@ -133,8 +142,38 @@ pub(super) async fn start(client: &Client, out: &Output, install: &str, body: Va
     watch(client, out, &started.workflow_id).await
 }
 
-/// Follows a workflow: a line for every step that moves, and the end as the exit code.
+/// Follows a workflow, and ends as it does: in a live view where a person sits, else line by line.
 pub(super) async fn watch(client: &Client, out: &Output, id: &str) -> Result<u8> {
+    if out.live { watch_live(client, out, id).await } else { watch_lines(client, out, id).await }
+}
+
+/// What was seen stays on the terminal as lines.
+async fn watch_live(client: &Client, out: &Output, id: &str) -> Result<u8> {
+    let (workflow, over) = match live::watch(client, out, id).await? {
+        Seen::Over(workflow) => (Some(workflow), true),
+        Seen::Left(workflow) => (workflow, false),
+    };
+    let quiet = ["pending", "not-attempted"];
+    let steps = workflow.iter().flat_map(|workflow| &workflow.steps).filter(|step| step.execution_type != "hidden");
+    for step in steps.filter(|step| !quiet.contains(&step.status.status.as_str())) {
+        line(out, step)?;
+    }
+    match workflow {
+        Some(workflow) if over => end(out, &workflow),
+        Some(workflow) if workflow.status.status == "approval-awaiting" => {
+            out.note("left; the workflow waits for an approval");
+            out.hint(&format!("`ferry workflows watch {id}` goes on"));
+            Ok(WAITS)
+        }
+        _ => {
+            let hint = format!("`ferry workflows watch {id}` follows it again, `ferry workflows cancel {id}` ends it");
+            Err(CliError::new(Exit::Failed, "left; the workflow goes on").hint(hint))
+        }
+    }
+}
+
+/// A line for every step that moves.
+async fn watch_lines(client: &Client, out: &Output, id: &str) -> Result<u8> {
     let mut told: BTreeMap<String, String> = BTreeMap::new();
     let mut progress = Progress::new(out);
     let keyboard = std::io::stdin().is_terminal() && out.stderr_terminal && !out.json;
@@ -297,7 +336,7 @@ async fn plan(client: &Client, out: &Output, step: &WorkflowStep) -> Result<()> 
     if out.json {
         return Ok(out.json(&contents)?);
     }
-    out.heading(&format!("{}: {}", step.name, summary(step.changes.as_ref())))?;
+    out.heading(&plan_title(step))?;
     for resource in contents["resources"].as_array().into_iter().flatten() {
         let sign = match resource["action"].as_str() {
             Some("create") => '+',

@@ -110,3 +110,25 @@ fn a_config_without_files_is_checked_by_the_same_rules() {
         ]
     );
 }
+
+#[test]
+fn files_of_installs_are_read_without_their_app() {
+    let mut tree = config::Tree::new("shop");
+    tree.add(
+        "installs/a.toml",
+        "name = \"a\"\n[labels]\nenv = \"{{ .nuon.inputs.inputs.host }}\"\n[inputs]\nhost = \"x\"\n[component_toggles]\napi = true\n",
+    );
+    tree.add("installs/deep/b.toml", "name = \"b\"\n[[inputs]]\nhost = \"x\"\n[[inputs]]\nhost = \"y\"\n");
+    let loaded = config::load_installs(&tree, Options::default());
+    assert_eq!(loaded.diagnostics, []);
+    let installs = loaded.config.unwrap().installs;
+    assert_eq!((installs.len(), installs[1].inputs["host"].as_str()), (2, "y"));
+
+    tree.add("installs/c.toml", "name = \"a\"\n[aws_account]\n");
+    let loaded = config::load_installs(&tree, Options::default());
+    let codes: Vec<_> = loaded.diagnostics.iter().map(|found| (found.file.as_str(), found.code.as_str())).collect();
+    assert!(loaded.config.is_none(), "{codes:?}");
+    assert!(
+        codes.contains(&("installs/c.toml", "missing_key")) && codes.iter().any(|(_, code)| *code == "duplicate_name")
+    );
+}

@@ -83,7 +83,11 @@ fn body_of(method: &str, path: &str) -> Value {
             | "/v1/installs/{install_id}/deprovision"
             | "/v1/installs/{install_id}/deprovision-sandbox",
         )
-        | ("patch", "/v1/installs/{install_id}") => json!({}),
+        | ("patch", "/v1/installs/{install_id}" | "/v1/installs/{install_id}/configs/{config_id}")
+        | ("post", "/v1/installs/{install_id}/configs") => json!({}),
+        ("post", "/v1/installs/{install_id}/labels") => json!({ "labels": { "env": "prod" } }),
+        ("delete", "/v1/installs/{install_id}/labels") => json!({ "keys": ["env"] }),
+        ("post", "/v1/installs/{install_id}/components/{component_id}/toggle") => json!({ "enabled": true }),
         ("patch", "/v1/workflows/{workflow_id}") => json!({ "approval_option": "approve-all" }),
         ("post", path) if path.starts_with("/v1/workflows/{workflow_id}") => json!({ "response_type": "approve" }),
         ("put", "/v1/archives/{digest}") => Value::Null,
@@ -183,6 +187,7 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{build_id}", &things.build)
         .replace("{workflow_id}", &things.workflow)
         .replace("{step_id}", &things.step)
+        .replace("{config_id}", system.install.id.as_str())
         .replace("{approval_id}", "sha256:0")
         .replace("{deploy_id}", "dpl00000000000000000000000")
         .replace("{runbook_id}", "rbk00000000000000000000000")

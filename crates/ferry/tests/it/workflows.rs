@@ -89,14 +89,7 @@ impl Rehearsal {
     }
 
     pub(crate) async fn install(&self, name: &str) {
-        let install = CreateInstall {
-            name: name.into(),
-            aws_account: None,
-            azure_account: None,
-            gcp_account: None,
-            inputs: BTreeMap::new(),
-        };
-        self.client.create_install(&self.app, &install).await.unwrap();
+        self.client.create_install(&self.app, &CreateInstall::local(name)).await.unwrap();
     }
 
     pub(crate) async fn newest(&self, install: &str) -> String {

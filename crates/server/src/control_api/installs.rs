@@ -1,21 +1,26 @@
 //! Installs, ad-hoc action runs on them, and the archives that such runs may bring along.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use api::ErrorCode;
 use api::control::{Archive, CreateActionRun, CreateInstall, Install, Job};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
-use conductor::{NewAction, NewWorkflow, random_u128};
+use conductor::app::own_labels;
+use conductor::{Document, NewAction, NewWorkflow, random_u128};
 use http::StatusCode;
+use model::labels::{Labels, Selector};
 use model::runner::RunnerKind;
-use model::{Digest, InstallId, RunnerId, constants, spec};
+use model::{AppId, ConfigId, Digest, InstallId, OrgId, RunnerId, constants, spec};
 use serde_json::json;
 use store::{NewRunner, StoreError, archive_key};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::apps::Search;
-use super::{inputs, jobs, runners};
+use super::{inputs, install_settings, jobs, runners};
 use crate::AppState;
 use crate::auth::{Operator, Reader};
 use crate::config::Limits;
@@ -37,7 +42,13 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
 }
 
 pub(super) async fn wire(state: &AppState, install: store::Install) -> ApiResult<Install> {
+    let labels = state.conductor.install_labels(&install).await?;
+    labelled(state, install, labels).await
+}
+
+async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> ApiResult<Install> {
     let runner = state.store().runner(&install.org_id, install.runner_id.as_str()).await?;
+    let (metadata, config) = (install_settings::metadata(&install), install_settings::shown(&install));
     let cloud = |key: &str| install.cloud.get(key).cloned();
     Ok(Install {
         id: install.id,
@@ -53,44 +64,83 @@ pub(super) async fn wire(state: &AppState, install: store::Install) -> ApiResult
         aws_account: cloud("aws_account").and_then(|v| serde_json::from_value(v).ok()),
         azure_account: cloud("azure_account").and_then(|v| serde_json::from_value(v).ok()),
         gcp_account: cloud("gcp_account").and_then(|v| serde_json::from_value(v).ok()),
+        labels,
+        metadata,
+        install_config: Some(config),
         created_by_id: install.created_by,
         created_at: install.created_at,
         updated_at: install.updated_at,
     })
 }
 
-async fn wire_all(state: &AppState, installs: Vec<store::Install>) -> ApiResult<Vec<Install>> {
-    let mut out = Vec::with_capacity(installs.len());
-    for install in installs {
-        out.push(wire(state, install).await?);
+/// How many installs are looked at at once where a selector chooses.
+const LOOK: u64 = 500;
+
+/// A page of installs. Labels come from the app too, and may be templates: where a selector chooses, it is not the database
+/// that does.
+async fn page_of(state: &AppState, org: &OrgId, app: Option<&AppId>, search: &Search) -> ApiResult<List<Install>> {
+    let page = search.page()?;
+    let selector = Selector::parse(search.text("labels").unwrap_or_default()).map_err(ApiError::invalid)?;
+    let mut shown = Vec::new();
+    if selector.is_empty() {
+        for install in state.store().installs(org, app, &search.q, page.offset(), page.fetch()).await? {
+            shown.push(wire(state, install).await?);
+        }
+        return Ok(List::new(shown, page));
     }
-    Ok(out)
+    let mut configs: BTreeMap<(AppId, Option<ConfigId>), Option<Arc<Document>>> = BTreeMap::new();
+    let (mut from, mut passed) = (0, 0);
+    loop {
+        let installs = state.store().installs(org, app, &search.q, from, LOOK).await?;
+        let last = (installs.len() as u64) < LOOK;
+        from += LOOK;
+        for install in installs {
+            let key = (install.app_id.clone(), install.config_id.clone());
+            if !configs.contains_key(&key) {
+                configs.insert(key.clone(), state.conductor.document_of(&install).await?);
+            }
+            let labels = match configs.get(&key).and_then(Option::as_ref) {
+                Some(document) => state.conductor.rendered_labels(&install, &document.config).await?,
+                None => own_labels(&install),
+            };
+            if !selector.matches(&labels) {
+                continue;
+            }
+            if passed < page.offset() {
+                passed += 1;
+                continue;
+            }
+            shown.push(labelled(state, install, labels).await?);
+            if shown.len() as u64 == page.fetch() {
+                return Ok(List::new(shown, page));
+            }
+        }
+        if last {
+            return Ok(List::new(shown, page));
+        }
+    }
 }
 
 /// The installs of the org.
-#[utoipa::path(get, path = "/v1/installs", tag = "installs", security(("token" = ["read-only"])), params(("q" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Install])))]
+#[utoipa::path(get, path = "/v1/installs", tag = "installs", security(("token" = ["read-only"])), params(("q" = Option<String>, Query), ("labels" = Option<String>, Query, description = "a selector: `env=prod,tier!=dev,team,!old`"), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Install])))]
 async fn list(
     State(state): State<AppState>,
     Reader(at): Reader,
     Params(search): Params<Search>,
 ) -> ApiResult<List<Install>> {
-    let page = search.page()?;
-    let installs = state.store().installs(&at.org, None, &search.q, page.offset(), page.fetch()).await?;
-    Ok(List::new(wire_all(&state, installs).await?, page))
+    page_of(&state, &at.org, None, &search).await
 }
 
 /// The installs of an app.
-#[utoipa::path(get, path = "/v1/apps/{app_id}/installs", tag = "installs", security(("token" = ["read-only"])), params(("app_id" = String, Path, description = "name or id"), ("q" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Install]), (status = 404, body = api::ErrorBody)))]
+#[utoipa::path(get, path = "/v1/apps/{app_id}/installs", tag = "installs", security(("token" = ["read-only"])), params(("app_id" = String, Path, description = "name or id"), ("q" = Option<String>, Query), ("labels" = Option<String>, Query, description = "a selector: `env=prod,tier!=dev,team,!old`"), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [Install]), (status = 404, body = api::ErrorBody)))]
 async fn list_of_app(
     State(state): State<AppState>,
     Reader(at): Reader,
     Path(app): Path<String>,
     Params(search): Params<Search>,
 ) -> ApiResult<List<Install>> {
-    let page = search.page()?;
     let app = state.store().app(&at.org, &app).await?;
-    let installs = state.store().installs(&at.org, Some(&app.id), &search.q, page.offset(), page.fetch()).await?;
-    Ok(List::new(wire_all(&state, installs).await?, page))
+    page_of(&state, &at.org, Some(&app.id), &search).await
 }
 
 /// Makes an install of an app, with its runner.
@@ -120,7 +170,7 @@ async fn create(
         kind: RunnerKind::Install,
         install_id: Some(id.clone()),
     };
-    let install = store::Install {
+    let mut install = store::Install {
         id,
         org_id: at.org.clone(),
         app_id: app.id.clone(),
@@ -134,6 +184,7 @@ async fn create(
         created_at: now,
         updated_at: now,
     };
+    install.settings = install_settings::first(&state, &install, wanted).await?;
     let inputs = inputs::first(&state, &install, wanted.inputs.clone()).await?;
     let idem = request.idempotency(&at.owner.account.id);
     let created = state.store().create_install(install, runner, inputs, idem).await?;
@@ -162,7 +213,7 @@ async fn get(
     if let Some(sandbox) = parts.get("sandbox") {
         shown.sandbox_status = status(sandbox);
     }
-    let components: std::collections::BTreeSet<String> =
+    let components: BTreeSet<String> =
         parts.iter().filter(|(part, _)| part.starts_with("components/")).map(|(_, part)| status(part)).collect();
     if components.iter().any(|status| status == "active") {
         shown.composite_component_status = "active".into();

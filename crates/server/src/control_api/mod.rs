@@ -10,6 +10,7 @@ mod deploys;
 mod events;
 mod general;
 mod inputs;
+mod install_settings;
 mod installs;
 mod jobs;
 mod logs;
@@ -50,6 +51,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(action_workflows::routes(limits))
         .merge(inputs::routes())
         .merge(installs::routes(limits))
+        .merge(install_settings::routes())
         .merge(workflows::routes())
         .merge(deploys::routes())
         .merge(stacks::routes())

@@ -18,7 +18,6 @@ use utoipa_axum::routes;
 use super::action_workflows::view;
 use super::deploys::{DEPLOY, SANDBOX_RUN};
 use super::inputs::HIDDEN;
-use super::installs;
 use crate::AppState;
 use crate::auth::{InOrg, Operator, Reader};
 use crate::error::{ApiError, ApiResult};
@@ -46,7 +45,6 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(skip))
         .routes(routes!(state))
         .routes(routes!(state_versions))
-        .routes(routes!(update_install))
 }
 
 /// The answer of whatever starts a workflow; the header is for clients that look there.
@@ -640,43 +638,4 @@ async fn state_versions(
         workflow_id: version.workflow_id.map(|id| id.to_string()).unwrap_or_default(),
     });
     Ok(List::new(shown.collect(), page))
-}
-
-/// Changes what an install says about approvals, labels and components that may be left out.
-#[utoipa::path(patch, path = "/v1/installs/{install_id}", tag = "installs", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::UpdateInstall, responses((status = 200, body = wire::Install), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody)))]
-async fn update_install(
-    State(state): State<AppState>,
-    Operator(at): Operator,
-    Path(install): Path<String>,
-    request: Create<wire::UpdateInstall>,
-) -> ApiResult<Json<wire::Install>> {
-    let mut install = state.store().install(&at.org, &install).await?;
-    let wanted = request.value;
-    match wanted.approval_option.as_str() {
-        "" => {}
-        option @ ("prompt" | "approve-all") => install.settings["approval_option"] = json!(option),
-        other => {
-            return Err(ApiError::invalid(format!("`{other}` is not an approval option: use prompt or approve-all")));
-        }
-    }
-    if !wanted.component_toggles.is_empty() {
-        let config = state.conductor.config_of(&install).await?;
-        let document = state.conductor.document(&at.org, &install.app_id, &config.id).await?;
-        for (name, on) in wanted.component_toggles {
-            let component = document.config.components.iter().find(|component| component.common.name == name);
-            match component {
-                None => return Err(ApiError::invalid(format!("the app has no component `{name}`"))),
-                Some(component) if !component.common.toggleable => {
-                    let text = format!("component `{name}` can't be left out: it is not `toggleable`");
-                    return Err(ApiError::invalid(text));
-                }
-                Some(_) => install.settings["components"][name] = json!(on),
-            }
-        }
-    }
-    if let Some(labels) = wanted.labels {
-        install.settings["labels"] = json!(labels);
-    }
-    state.store().update_install(install.clone(), at.actor(), state.conductor.now()).await?;
-    Ok(Json(installs::wire(&state, install).await?))
 }

@@ -6,6 +6,7 @@ mod creating;
 mod encryption;
 mod events;
 mod first_schema;
+mod install_settings;
 mod journeys;
 mod kit;
 mod leases;

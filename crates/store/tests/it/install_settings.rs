@@ -1,0 +1,42 @@
+//! What installs say about themselves: nothing of two changes at a time is lost.
+
+use futures::future::join_all;
+use serde_json::json;
+use store::StoreError;
+
+use crate::kit::{new_org, on_both};
+
+#[test]
+fn changes_at_a_time_are_all_kept() {
+    on_both(|world| async move {
+        let (s, now) = (&world.store, world.now());
+        let changes = (0..8).map(|n| {
+            s.change_settings(&world.org, &world.install, "ann", now, move |settings| {
+                settings["labels"][format!("k{n}")] = json!("v");
+                Ok(())
+            })
+        });
+        for changed in join_all(changes).await {
+            changed?;
+        }
+        let install = s.install(&world.org, world.install.as_str()).await?;
+        assert_eq!(install.settings["labels"].as_object().map(|labels| labels.len()), Some(8));
+
+        // The version of the app that it is at changes by itself.
+        s.update_install(install.clone(), "ann", now).await?;
+        let refused = s.change_settings(&world.org, &world.install, "ann", now, |settings| {
+            settings["labels"] = json!({});
+            Err(StoreError::Conflict("no".into()))
+        });
+        assert!(matches!(refused.await, Err(StoreError::Conflict(_))));
+        assert_eq!(s.install(&world.org, world.install.as_str()).await?.settings, install.settings);
+        let later = now.plus_s(5);
+        let same = s.change_settings(&world.org, &world.install, "ann", later, |_| Ok(())).await?;
+        assert_eq!(same.updated_at, now, "what changes nothing writes nothing");
+
+        let other = new_org(s, &world.account, "other", now).await?;
+        let foreign = s.change_settings(&other, &world.install, "eve", now, |_| Ok(())).await;
+        assert!(matches!(foreign, Err(StoreError::NotFound("install"))));
+        Ok(())
+    });
+}
