@@ -8,7 +8,8 @@ use model::{ExecutionId, ExecutionResult, JobId, JobState, JobType, Outcome};
 use store::{Event, EventCursor};
 
 use crate::machine::Dir;
-use crate::server::{Server, ready};
+use crate::founding::ready;
+use crate::server::Server;
 
 /// A job as its events tell it.
 #[derive(Debug, Clone)]

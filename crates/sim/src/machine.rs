@@ -12,7 +12,7 @@ use runner::session::{Core, Effect, Ending, Event, Found, check_papers};
 
 use crate::deliver::Delivery;
 use crate::network::{Reply, Request};
-use crate::server::at;
+use crate::founding::at;
 use crate::world::World;
 
 pub(crate) struct Machine {

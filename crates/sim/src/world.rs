@@ -12,7 +12,8 @@ use crate::chance::Chance;
 use crate::check::Check;
 use crate::machine::{Machine, Process};
 use crate::network::Call;
-use crate::server::{Server, Wanted, ready};
+use crate::founding::ready;
+use crate::server::{Server, Wanted};
 use crate::{Fault, Line, Options, Report, Violation};
 
 type Act = Box<dyn FnOnce(&mut World)>;

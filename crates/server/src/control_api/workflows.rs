@@ -88,11 +88,17 @@ async fn whole(state: &AppState, loaded: &Loaded) -> ApiResult<wire::Workflow> {
     let workflow = &loaded.workflow;
     let description = workflow.failure().map(|step| format!("{}: {}", step.title(), step.reason)).unwrap_or_default();
     let mut shown = head(&loaded.row, install.name, description);
+    shown.steps = steps_shown(loaded, 0, usize::MAX);
+    Ok(shown)
+}
+
+/// Every attempt in the order of the steps, from one to another of them: a page of a long workflow costs no more than it shows.
+fn steps_shown(loaded: &Loaded, offset: usize, limit: usize) -> Vec<wire::WorkflowStep> {
+    let workflow = &loaded.workflow;
     let mut all: Vec<&Step> = workflow.steps.iter().collect();
     all.sort_by_key(|step| (step.slot, step.attempt));
     let (current, over) = (workflow.current(), workflow.status().is_over());
-    shown.steps = all.into_iter().map(|step| step_shown(loaded, step, &current, over)).collect();
-    Ok(shown)
+    all.into_iter().skip(offset).take(limit).map(|step| step_shown(loaded, step, &current, over)).collect()
 }
 
 fn step_shown(loaded: &Loaded, step: &Step, current: &[usize], over: bool) -> wire::WorkflowStep {
@@ -370,8 +376,7 @@ async fn steps(
     Params(page): Params<Page>,
 ) -> ApiResult<List<wire::WorkflowStep>> {
     let loaded = state.conductor.workflow(&at.org, &workflow_id(&id)?).await?;
-    let all = whole(&state, &loaded).await?.steps.into_iter();
-    Ok(List::new(all.skip(page.offset() as usize).take(page.fetch() as usize).collect(), page))
+    Ok(List::new(steps_shown(&loaded, page.offset() as usize, page.fetch() as usize), page))
 }
 
 async fn one_step(state: &AppState, at: &InOrg, workflow: &WorkflowId, step: &StepId) -> ApiResult<wire::WorkflowStep> {
