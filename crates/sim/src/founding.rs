@@ -10,9 +10,7 @@ use futures::FutureExt as _;
 use model::runner::RunnerKind;
 use model::{AccountId, AppId, Clock, InputsId, InstallId, OrgId, Role, RunnerId, Timestamp, TokenId};
 use serde_json::{Value, json};
-use store::{
-    App, Install, InstallInputs, MasterKeys, NewRunner, NewToken, Org, Result, S3Options, Store, StoreConfig,
-};
+use store::{App, Install, InstallInputs, MasterKeys, NewRunner, NewToken, Org, Result, S3Options, Store, StoreConfig};
 
 use crate::chance::Chance;
 

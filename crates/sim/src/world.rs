@@ -10,9 +10,9 @@ use store::RunnerChange;
 
 use crate::chance::Chance;
 use crate::check::Check;
+use crate::founding::ready;
 use crate::machine::{Machine, Process};
 use crate::network::Call;
-use crate::founding::ready;
 use crate::server::{Server, Wanted};
 use crate::{Fault, Line, Options, Report, Violation};
 

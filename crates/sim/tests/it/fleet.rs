@@ -4,20 +4,20 @@ use std::time::{Duration, Instant};
 
 use sim::{FleetOptions, FleetReport, run_fleet};
 
-/// What happens to one install of a fleet, on average.
-const EVENTS: usize = 60;
-
 /// A number that the environment names.
 fn wanted(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// As many seeds as fit into the time; `FERRY_FLEET_SEEDS` asks for a number of them, `FERRY_FLEET_INSTALLS` for larger fleets.
+/// As many seeds as fit into the time; `FERRY_FLEET_SEEDS` asks for a number of them, `FERRY_FLEET_INSTALLS` and
+/// `FERRY_FLEET_EVENTS` for other fleets: how many installs, and what happens to each of them on average.
 #[test]
 fn workflows_of_fleets_keep_their_rules() {
-    let (seeds, installs) = (wanted("FERRY_FLEET_SEEDS"), wanted("FERRY_FLEET_INSTALLS").unwrap_or(8) as usize);
+    let seeds = wanted("FERRY_FLEET_SEEDS");
+    let installs = wanted("FERRY_FLEET_INSTALLS").unwrap_or(8) as usize;
+    let events = wanted("FERRY_FLEET_EVENTS").unwrap_or(60) as usize;
     let (started, bound) = (Instant::now(), Duration::from_secs(40));
-    let options = FleetOptions { installs, events: EVENTS * installs };
+    let options = FleetOptions { installs, events: events * installs };
     let (next, over, reports) = (AtomicU64::new(1), AtomicBool::new(false), Mutex::new(Vec::new()));
     let run = || {
         while !over.load(Ordering::Relaxed) && (seeds.is_some() || started.elapsed() < bound) {
