@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Longer proofs, run by hand, each part in at most half an hour; release builds.
 #   PART=sim       10,000 seeds of the simulator (SEEDS)
-#   PART=fleet     workflows of 1,000 fleets (FERRY_FLEET_SEEDS): people, failures, dying servers, jumping clocks
+#   PART=fleet     workflows of 1,000 fleets (FERRY_FLEET_SEEDS) of 50 installs (FERRY_FLEET_INSTALLS), to each of which 20
+#                  things happen (FERRY_FLEET_EVENTS): people, failures, dying servers, jumping clocks
+#   PART=scale     an app of 5,000 components (FERRY_SCALE_COMPONENTS), provisioned and torn down
 #   PART=linear    a million operations against both databases (FERRY_LINEAR_OPS)
 #   PART=load      the server killed under full load for 600 s (FERRY_SOAK_S); FERRY_LOAD=replicas: one of two replicas on
 #                  PostgreSQL; FERRY_LOAD=database: PostgreSQL itself
@@ -40,18 +42,25 @@ templates() {
         cargo run --release -q -p template --example against_go -- "$go" "${COUNT:-20000}" "${SEED:-1}"
 }
 
+fleet() {
+    FERRY_FLEET_SEEDS=${FERRY_FLEET_SEEDS:-1000} FERRY_FLEET_INSTALLS=${FERRY_FLEET_INSTALLS:-50} \
+        FERRY_FLEET_EVENTS=${FERRY_FLEET_EVENTS:-20} \
+        cargo test --release -p sim --all-features --test it fleet -- --nocapture
+}
+
 case $part in
     templates) templates && exit 0 || exit 1 ;;
     forgery) FERRY_FORGERIES=1000000 cargo test --release -p model forgeries -- --nocapture && exit 0 || exit 1 ;;
-    fleet) FERRY_FLEET_SEEDS=${FERRY_FLEET_SEEDS:-1000} cargo test --release -p sim --all-features --test it fleet -- --nocapture && exit 0 || exit 1 ;;
+    fleet) fleet && exit 0 || exit 1 ;;
     store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
     apps) scripts/python-tools.sh && FERRY_ALL_MUTATIONS=1 cargo test --release -p config --test it -- --nocapture mutations ;;&
-    sim | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
-    *) say "there is no part '$part': use sim, fleet, linear, load, networks, herd, forgery, kills, store, apps or templates"; exit 2 ;;
+    sim | scale | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
+    *) say "there is no part '$part': use sim, fleet, scale, linear, load, networks, herd, forgery, kills, store, apps or templates"; exit 2 ;;
 esac
 case $part in
     # A seed that breaks an invariant is printed with its story.
     sim) "$bins/ferry" sim --seeds "${SEEDS:-10000}" --runners 4 --jobs 24 ;;
+    scale) FERRY_SCALE_COMPONENTS=${FERRY_SCALE_COMPONENTS:-5000} FERRY_SCALE_S=${FERRY_SCALE_S:-900} it scale ;;
     linear) FERRY_LINEAR_OPS=${FERRY_LINEAR_OPS:-1000000} it linear --test-threads 1 ;;
     load) FERRY_SOAK_S=${FERRY_SOAK_S:-600} FERRY_LOAD=${FERRY_LOAD:-server} it load_kills ;;
     networks) FERRY_SOAK_S=${FERRY_SOAK_S:-120} it bad_networks clocks disk_full ;;

@@ -100,7 +100,7 @@ async fn claim(system: &System, drone: &Drone, seq: &mut u64) -> anyhow::Result<
     Ok((took, job.id))
 }
 
-fn database(root: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn database(root: &Path) -> anyhow::Result<PathBuf> {
     let mut dirs = vec![root.join("data")];
     while let Some(dir) = dirs.pop() {
         for entry in fs_err::read_dir(dir)? {
@@ -122,8 +122,8 @@ fn fill(path: &Path, template: &str, installs: usize, jobs: usize) -> anyhow::Re
     db.execute_batch("BEGIN")?;
     let time = Timestamp::from_micros(now().micros() - 86_400_000_000);
     let mut runners = Vec::with_capacity(installs);
-    let copy_install = copy(&db, "installs", &["id", "name", "runner_id"])?;
-    let copy_runner = copy(&db, "runners", &["id", "name", "install_id"])?;
+    let copy_install = copy_row(&db, "installs", &["id", "name", "runner_id"])?;
+    let copy_runner = copy_row(&db, "runners", &["id", "name", "install_id"])?;
     let template_install: String =
         db.query_row("SELECT install_id FROM jobs WHERE id = ?1", [template], |row| row.get(0))?;
     let template_runner: String =
@@ -135,8 +135,8 @@ fn fill(path: &Path, template: &str, installs: usize, jobs: usize) -> anyhow::Re
         db.prepare_cached(&copy_runner)?.execute((&template_runner, runner.as_str(), &name, install.as_str()))?;
         runners.push((runner.to_string(), install.to_string()));
     }
-    let copy_job = copy(&db, "jobs", &["id", "log_stream_id", "runner_id", "install_id"])?;
-    let copy_execution = copy(&db, "executions", &["id", "job_id", "runner_id"])?;
+    let copy_job = copy_row(&db, "jobs", &["id", "log_stream_id", "runner_id", "install_id"])?;
+    let copy_execution = copy_row(&db, "executions", &["id", "job_id", "runner_id"])?;
     let execution: String =
         db.query_row("SELECT id FROM executions WHERE job_id = ?1", [template], |row| row.get(0))?;
     for n in 0..jobs {
@@ -154,13 +154,20 @@ fn fill(path: &Path, template: &str, installs: usize, jobs: usize) -> anyhow::Re
 }
 
 /// A statement that copies the row whose id is `?1`, with these columns replaced by `?2`, `?3`, …
-fn copy(db: &Connection, table: &str, replaced: &[&str]) -> anyhow::Result<String> {
+fn copy_row(db: &Connection, table: &str, replaced: &[&str]) -> anyhow::Result<String> {
+    copy(db, table, "id", |column| replaced.iter().position(|r| *r == column).map(|at| format!("?{}", at + 2)))
+}
+
+/// A statement that copies the rows whose `key` is `?1`; some columns have another value there.
+pub(crate) fn copy(
+    db: &Connection,
+    table: &str,
+    key: &str,
+    other: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<String> {
     let mut statement = db.prepare(&format!("SELECT name FROM pragma_table_info('{table}')"))?;
     let columns: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let values = columns.iter().map(|column| match replaced.iter().position(|r| r == column) {
-        Some(at) => format!("?{}", at + 2),
-        None => column.clone(),
-    });
+    let values = columns.iter().map(|column| other(column).unwrap_or_else(|| column.clone()));
     let values = values.collect::<Vec<_>>().join(", ");
-    Ok(format!("INSERT INTO {table} ({}) SELECT {values} FROM {table} WHERE id = ?1", columns.join(", ")))
+    Ok(format!("INSERT INTO {table} ({}) SELECT {values} FROM {table} WHERE {key} = ?1", columns.join(", ")))
 }

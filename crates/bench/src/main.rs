@@ -15,6 +15,7 @@ mod registry;
 mod system;
 mod throughput;
 mod work;
+mod workflows;
 
 use std::path::{Path, PathBuf};
 
@@ -107,7 +108,8 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 8] = ["idle", "apps", "dispatch", "throughput", "work", "registry", "parked", "growth"];
+const PARTS: [&str; 9] =
+    ["idle", "apps", "dispatch", "throughput", "work", "workflows", "registry", "parked", "growth"];
 
 /// Measures these parts; all of them when none is named.
 async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
@@ -153,6 +155,12 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
         figures.push(Figure::lower("runner_rss_after_1000_jobs_mib", work.rss_mib, "MiB", 8.0));
         figures.push(Figure::lower("cancel_p99_ms", cancel_p99, "ms", 50.0));
         figures.push(Figure::lower("takeover_ms", work.takeover_ms, "ms", 1500.0));
+    }
+    if wanted("workflows") {
+        eprintln!("workflows …");
+        let rows_s = 4.0 * floor::group_commit_jobs_s()?;
+        let floors = workflows::Floors { round_trip_ms, commit_ms, rows_s };
+        figures.extend(workflows::figures(&options(dist)?, &floors).await?);
     }
     if wanted("registry") {
         eprintln!("registry …");

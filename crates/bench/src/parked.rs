@@ -85,7 +85,7 @@ async fn idle(system: &System, herd: &mut Herd) -> anyhow::Result<(f64, f64)> {
 }
 
 /// User and system time of a process.
-fn cpu_s(pid: i32) -> anyhow::Result<f64> {
+pub(crate) fn cpu_s(pid: i32) -> anyhow::Result<f64> {
     let stat = fs_err::read_to_string(format!("/proc/{pid}/stat"))?;
     let after = stat.rsplit(')').next().context("stat")?;
     let ticks = |at: usize| after.split_whitespace().nth(at).and_then(|w| w.parse::<f64>().ok());

@@ -289,8 +289,8 @@ impl Workflow {
     /// What was not attempted because something failed may be attempted again.
     fn reopen(&mut self) {
         for at in self.current() {
-            let step = &mut self.steps[at];
-            if step.status == StepStatus::NotAttempted {
+            if self.steps[at].status == StepStatus::NotAttempted {
+                let step = &mut self.steps[at];
                 (step.status, step.finished_at) = (StepStatus::Pending, None);
                 step.reason.clear();
             }
@@ -505,12 +505,13 @@ impl Workflow {
                 self.end(at, status, "", cx.now);
                 continue;
             }
-            let reason = self.blocked(at, &running, cx);
-            let step = &mut self.steps[at];
-            if let Some(reason) = reason {
-                step.reason = reason;
+            if let Some(reason) = self.blocked(at, &running, cx) {
+                if self.steps[at].reason != reason {
+                    self.steps[at].reason = reason;
+                }
                 continue;
             }
+            let step = &mut self.steps[at];
             step.status = StepStatus::InProgress;
             step.started_at = Some(cx.now);
             step.reason.clear();

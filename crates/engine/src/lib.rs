@@ -5,10 +5,12 @@
 
 mod advance;
 mod plan;
+mod steps;
 mod workflow;
 
 pub use advance::{Context, Ended, Event, Held, Refused, Response};
 pub use plan::{PlanError, Situation, plan};
+pub use steps::Steps;
 pub use workflow::{
     Answer, Changes, ComponentOp, Judged, Lock, OnError, Plan, Request, SandboxOp, Step, StepKind, StepStatus, Work,
     Workflow, WorkflowKind, WorkflowStatus,

@@ -35,7 +35,7 @@ pub enum PlanError {
 
 /// The components of an app, in the order of their deployment.
 struct Order<'a> {
-    config: &'a AppConfig,
+    components: BTreeMap<&'a str, &'a config::Component>,
     names: Vec<String>,
     needs: BTreeMap<String, BTreeSet<String>>,
     needed_by: BTreeMap<String, BTreeSet<String>>,
@@ -57,11 +57,13 @@ impl<'a> Order<'a> {
             key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
         });
         let names = nodes.into_iter().map(|node| node.name).collect();
-        Ok(Self { config, names, needs, needed_by })
+        let components =
+            config.components.iter().map(|component| (component.common.name.as_str(), component)).collect();
+        Ok(Self { components, names, needs, needed_by })
     }
 
     fn component(&self, name: &str) -> Result<&'a config::Component, PlanError> {
-        let found = self.config.components.iter().find(|component| component.common.name == name);
+        let found = self.components.get(name).copied();
         found.ok_or_else(|| PlanError::Missing { what: "component", name: name.to_owned() })
     }
 
@@ -441,7 +443,7 @@ impl Builder<'_> {
     fn teardown_all(&mut self) -> Result<(), PlanError> {
         self.hooks("pre-teardown-all-components");
         // What the app does not have any more goes first: nothing that it has needs it.
-        let gone: Vec<&String> = self.at.deployed.iter().filter(|name| !self.order.names.contains(name)).collect();
+        let gone: Vec<&String> = self.at.deployed.iter().filter(|name| self.order.component(name).is_err()).collect();
         for name in gone {
             self.group += 1;
             self.teardown(name);

@@ -3,6 +3,8 @@
 use model::{StepId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
+use crate::steps::Steps;
+
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -559,7 +561,7 @@ pub struct Workflow {
     pub approve_all: Option<String>,
     pub cancelled_by: Option<String>,
     /// Every attempt, in the order they were made.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
 }
 
 impl Workflow {

@@ -7,8 +7,9 @@ use model::log::Chunk;
 use model::{ExecutionId, ExecutionResult, JobId, JobState, JobType, Outcome};
 use store::{Event, EventCursor};
 
+use crate::founding::ready;
 use crate::machine::Dir;
-use crate::server::{Server, ready};
+use crate::server::Server;
 
 /// A job as its events tell it.
 #[derive(Debug, Clone)]

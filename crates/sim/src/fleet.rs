@@ -3,29 +3,18 @@
 //! with what the installs' state says.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use conductor::{Conductor, Draw, NewWorkflow, Timing};
+use conductor::{Conductor, NewWorkflow, Timing};
 use engine::{Event, OnError, Response, Step, StepStatus, Workflow, WorkflowKind as K};
-use model::runner::RunnerKind;
-use model::{
-    AccountId, AppId, Clock, ConfigId, InputsId, InstallId, OrgId, Role, RunnerId, SectionId, Timestamp, TokenId,
-    WorkflowId,
-};
+use model::{Clock, ConfigId, InputsId, SectionId, WorkflowId};
 use serde::Serialize;
 use serde_json::json;
-use store::{
-    App, Commit, Config, ConfigStatus, Install, InstallInputs, MasterKeys, NewRunner, NewToken, Org, S3Options,
-    Section, Store, StoreConfig,
-};
+use store::{Commit, Config, ConfigStatus, Install, InstallInputs, Section};
 
 use crate::chance::Chance;
-use crate::server::ready;
+use crate::founding::{Founding, ready};
 
-const START_US: i64 = 1_800_000_000_000_000;
-const MASTER: &str = "m1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// Open workflows of one install; people do not start more.
 const OPEN_MAX: usize = 4;
 
@@ -50,29 +39,9 @@ pub struct FleetReport {
     pub broken: Option<String>,
 }
 
-struct FleetClock {
-    passed_ms: AtomicI64,
-    off_ms: AtomicI64,
-}
-
-impl Clock for FleetClock {
-    fn now(&self) -> Timestamp {
-        let ms = self.passed_ms.load(Ordering::Relaxed) + self.off_ms.load(Ordering::Relaxed);
-        Timestamp::from_micros(START_US).plus_ms(ms)
-    }
-
-    fn steady(&self) -> Duration {
-        Duration::from_millis(self.passed_ms.load(Ordering::Relaxed) as u64)
-    }
-}
-
 struct Fleet {
-    store: Store,
-    clock: Arc<FleetClock>,
-    draw: Arc<Draw>,
+    at: Founding,
     conductor: Conductor,
-    account: AccountId,
-    org: OrgId,
     installs: Vec<Install>,
     chance: Chance,
     report: FleetReport,
@@ -118,94 +87,24 @@ pub fn run_fleet(seed: u64, options: FleetOptions) -> FleetReport {
 impl Fleet {
     fn new(seed: u64, options: FleetOptions) -> Self {
         let mut chance = Chance::new(seed);
-        let clock = Arc::new(FleetClock { passed_ms: AtomicI64::new(0), off_ms: AtomicI64::new(0) });
-        let config = StoreConfig {
-            database_url: "memory:".into(),
-            blobs_url: "memory:".into(),
-            pg_connections: 0,
-            s3: S3Options::default(),
-        };
-        let masters = MasterKeys::parse(MASTER).expect("a good key");
-        let store = ready(Store::open(&config, masters, clock.now())).expect("a store in memory");
-        let dice = Mutex::new(Chance::new(chance.next()));
-        let draw: Arc<Draw> =
-            Arc::new(move |bytes: &mut [u8]| dice.lock().unwrap_or_else(PoisonError::into_inner).fill(bytes));
-        let (account, org) = (AccountId::new(clock.now(), chance.u128()), OrgId::new(clock.now(), chance.u128()));
-        let conductor = conductor(&store, &clock, &draw);
+        let simulation = json!({ "seed": chance.next() >> 12, "step_ms": 2000, "fail_percent": chance.below(20), "drift_percent": 20 });
+        let at = Founding::new(Some(simulation), &mut chance).expect("a new store takes everything");
         let report = FleetReport { seed, ..FleetReport::default() };
-        let mut fleet = Self { store, clock, draw, conductor, account, org, installs: Vec::new(), chance, report };
+        let mut fleet = Self { conductor: conductor(&at), at, installs: Vec::new(), chance, report };
         fleet.found(options.installs).expect("a new store takes everything");
         fleet
     }
 
     fn found(&mut self, installs: usize) -> store::Result<()> {
-        let (now, store, chance) = (self.clock.now(), &self.store, &mut self.chance);
-        let token = NewToken {
-            id: TokenId::new(now, chance.u128()),
-            account_id: self.account.clone(),
-            org_id: None,
-            role: Role::Admin,
-            name: "first".into(),
-            token: "fry_simulated".into(),
-            expires_at: None,
-        };
-        ready(store.bootstrap(self.account.clone(), "someone@example.com", token, now))?;
-        let build = RunnerId::new(now, chance.u128());
-        let simulation = json!({ "seed": chance.next() >> 12, "step_ms": 2000, "fail_percent": chance.below(20), "drift_percent": 20 });
-        let org = Org {
-            id: self.org.clone(),
-            name: "acme".into(),
-            sandbox_mode: true,
-            simulation,
-            build_runner_id: build.clone(),
-            created_by: self.account.clone(),
-            created_at: now,
-            updated_at: now,
-        };
-        let (name, kind, org_id) = ("build".to_owned(), RunnerKind::Build, self.org.clone());
-        ready(store.create_org(org, NewRunner { id: build, org_id, name, kind, install_id: None }, None))?;
-        let app_id = AppId::new(now, chance.u128());
-        let new = App {
-            id: app_id.clone(),
-            org_id: self.org.clone(),
-            name: "web".into(),
-            display_name: "web".into(),
-            description: String::new(),
-            settings: json!({}),
-            created_by: self.account.clone(),
-            created_at: now,
-            updated_at: now,
-        };
-        ready(store.create_app(new, None))?;
-        self.commit(&app_id)?;
+        self.commit()?;
         for n in 0..installs {
-            let (id, runner) = (InstallId::new(now, self.chance.u128()), RunnerId::new(now, self.chance.u128()));
-            let name = format!("i{n}");
-            let install = Install {
-                id: id.clone(),
-                org_id: self.org.clone(),
-                app_id: app_id.clone(),
-                name: name.clone(),
-                platform: "local".into(),
-                cloud: json!({}),
-                runner_id: runner.clone(),
-                config_id: None,
-                settings: json!({}),
-                created_by: self.account.clone(),
-                created_at: now,
-                updated_at: now,
-            };
-            let (org_id, kind) = (self.org.clone(), RunnerKind::Install);
-            let new = NewRunner { id: runner, org_id, name, kind, install_id: Some(id) };
-            let inputs = InstallInputs::first(InputsId::new(now, self.chance.u128()), &install, BTreeMap::new());
-            ready(self.store.create_install(install.clone(), new, inputs, None))?;
-            self.installs.push(install);
+            self.installs.push(self.at.add_install(format!("i{n}"), &mut self.chance)?);
         }
         Ok(())
     }
 
-    fn commit(&mut self, app_id: &AppId) -> store::Result<()> {
-        let (now, config, locals) = (self.clock.now(), app(), BTreeMap::new());
+    fn commit(&mut self) -> store::Result<()> {
+        let (now, config, locals) = (self.at.clock.now(), app(), BTreeMap::new());
         let id = ConfigId::new(now, self.chance.u128());
         let parts = conductor::app::parts(&config, &locals);
         let sections = parts.into_iter().map(|part| Section {
@@ -216,7 +115,7 @@ impl Fleet {
             entity_id: None,
             checksum: String::new(),
             body: part.body,
-            created_by: self.account.clone(),
+            created_by: self.at.account.clone(),
             created_at: now,
         });
         let commit = Commit {
@@ -227,13 +126,13 @@ impl Fleet {
             entities: Vec::new(),
             description: String::new(),
             state: None,
-            actor: self.account.clone(),
+            actor: self.at.account.clone(),
             now,
         };
         let draft = Config {
             id,
-            org_id: self.org.clone(),
-            app_id: app_id.clone(),
+            org_id: self.at.org.clone(),
+            app_id: self.at.app.clone(),
             version: None,
             status: ConfigStatus::Draft,
             description: String::new(),
@@ -242,11 +141,11 @@ impl Fleet {
             readme: String::new(),
             cli_version: String::new(),
             state: String::new(),
-            created_by: self.account.clone(),
+            created_by: self.at.account.clone(),
             created_at: now,
             updated_at: now,
         };
-        ready(self.store.commit_config(draft, commit)).map(|_| ())
+        ready(self.at.store.commit_config(draft, commit)).map(|_| ())
     }
 
     fn did(&mut self, what: &str) {
@@ -254,13 +153,14 @@ impl Fleet {
     }
 
     fn workflows(&self, install: &Install) -> Vec<Arc<Workflow>> {
-        let rows = ready(self.store.workflows(&self.org, Some(&install.id), None, 0, 1000)).unwrap_or_default();
-        let load = |id: &WorkflowId| ready(self.conductor.workflow(&self.org, id)).ok().map(|loaded| loaded.workflow);
+        let rows = ready(self.at.store.workflows(&self.at.org, Some(&install.id), None, 0, 1000)).unwrap_or_default();
+        let load =
+            |id: &WorkflowId| ready(self.conductor.workflow(&self.at.org, id)).ok().map(|loaded| loaded.workflow);
         rows.iter().filter_map(|row| load(&row.id)).collect()
     }
 
     fn tell(&mut self, workflow: &WorkflowId, event: Event) -> bool {
-        ready(self.conductor.tell_workflow(&self.org, workflow, event, "ann")).is_ok()
+        ready(self.conductor.tell_workflow(&self.at.org, workflow, event, "ann")).is_ok()
     }
 
     fn look(&mut self) {
@@ -275,26 +175,25 @@ impl Fleet {
         match self.chance.below(100) {
             0..=9 => self.start(&install),
             10..=49 => {
-                let ms = self.chance.spread(10, 4000) as i64;
-                self.clock.passed_ms.fetch_add(ms, Ordering::Relaxed);
+                self.at.clock.pass(self.chance.spread(10, 4000));
                 self.look();
             }
             50..=84 => self.person(&install),
             85..=89 => self.change_inputs(&install),
             90..=93 => {
                 self.did("server died");
-                self.conductor = conductor(&self.store, &self.clock, &self.draw);
+                self.conductor = conductor(&self.at);
             }
             94..=97 => {
                 self.did("write broke");
                 let (good, committed) = (self.chance.below(4) as u32, self.chance.one_in(2));
-                self.store.break_write(good, committed);
+                self.at.store.break_write(good, committed);
                 self.look();
             }
             _ => {
                 self.did("clock jumped");
                 let off = self.chance.below(2_000_000) as i64 - 1_000_000;
-                self.clock.off_ms.store(off, Ordering::Relaxed);
+                self.at.clock.set_off(off);
             }
         }
         self.check(&install);
@@ -322,7 +221,7 @@ impl Fleet {
         new.approve_all = self.chance.one_in(3).then(|| "ann".to_owned());
         new.request.plan_only = self.chance.one_in(10);
         new.on_error = if self.chance.one_in(4) { OnError::Continue } else { OnError::Abort };
-        if ready(self.conductor.start_workflow(install, new, &self.account, None)).is_ok() {
+        if ready(self.conductor.start_workflow(install, new, &self.at.account, None)).is_ok() {
             self.did("started");
         }
         self.look();
@@ -373,15 +272,15 @@ impl Fleet {
     }
 
     fn change_inputs(&mut self, install: &Install) {
-        let before = ready(self.store.current_inputs(&self.org, &install.id)).ok().flatten();
+        let before = ready(self.at.store.current_inputs(&self.at.org, &install.id)).ok().flatten();
         let Some(before) = before else { return };
         let name = if self.chance.one_in(3) { "size" } else { "host" };
         let mut values = before.values;
         values.insert(name.into(), self.chance.below(3).to_string());
-        let (now, version) = (self.clock.now(), before.version + 1);
+        let (now, version) = (self.at.clock.now(), before.version + 1);
         let id = InputsId::new(now, self.chance.u128());
         let inputs = InstallInputs { id, version, values, created_at: now, ..before };
-        if ready(self.store.put_inputs(&self.org, inputs)).is_ok() {
+        if ready(self.at.store.put_inputs(&self.at.org, inputs)).is_ok() {
             self.did("inputs changed");
         }
     }
@@ -390,7 +289,7 @@ impl Fleet {
     fn check(&mut self, install: &Install) {
         self.report.checks += 1;
         let workflows = self.workflows(install);
-        let Ok((_, parts)) = ready(self.store.install_parts(&self.org, &install.id, None)) else { return };
+        let Ok((_, parts)) = ready(self.at.store.install_parts(&self.at.org, &install.id, None)) else { return };
         let broken = broken(&workflows, &parts);
         if let Some(rule) = broken {
             self.report.broken = Some(format!("{}: {rule}", install.name));
@@ -399,13 +298,14 @@ impl Fleet {
 
     /// When everyone approves and nothing dies any more, every workflow comes to its end.
     fn finish(&mut self) {
-        for round in 0..400 {
+        for _ in 0..400 {
             let mut open = 0;
             for install in self.installs.clone() {
                 for workflow in self.workflows(&install) {
                     if !workflow.status().is_over() {
                         open += 1;
-                        if round == 0 {
+                        // The last write that was to break may break this one: whoever was not heard says it again.
+                        if workflow.approve_all.is_none() {
                             self.tell(&workflow.id, Event::ApproveAll { by: "ann".into() });
                         }
                     }
@@ -414,7 +314,7 @@ impl Fleet {
             if open == 0 {
                 break;
             }
-            self.clock.passed_ms.fetch_add(1500, Ordering::Relaxed);
+            self.at.clock.pass(1500);
             self.look();
         }
         for install in self.installs.clone() {
@@ -443,15 +343,15 @@ impl Fleet {
     }
 }
 
-fn conductor(store: &Store, clock: &Arc<FleetClock>, draw: &Arc<Draw>) -> Conductor {
-    let clock: Arc<dyn Clock> = clock.clone();
+fn conductor(at: &Founding) -> Conductor {
+    let clock: Arc<dyn Clock> = at.clock.clone();
     let made = loop {
         // A write that was to break breaks here.
-        if let Ok(made) = ready(Conductor::new(store.clone(), Arc::clone(&clock), Timing::default())) {
+        if let Ok(made) = ready(Conductor::new(at.store.clone(), Arc::clone(&clock), Timing::default())) {
             break made;
         }
     };
-    made.drawing(Arc::clone(draw))
+    made.drawing(Arc::clone(&at.draw))
 }
 
 /// The rule that is broken in an install, if one is.

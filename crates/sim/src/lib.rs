@@ -8,6 +8,7 @@ mod deliver;
 mod executor;
 mod faults;
 mod fleet;
+mod founding;
 mod machine;
 mod network;
 mod server;

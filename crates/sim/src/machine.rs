@@ -11,8 +11,8 @@ use model::{ExecutionId, ExecutionResult, JobError, Outcome, Timestamp};
 use runner::session::{Core, Effect, Ending, Event, Found, check_papers};
 
 use crate::deliver::Delivery;
+use crate::founding::at;
 use crate::network::{Reply, Request};
-use crate::server::at;
 use crate::world::World;
 
 pub(crate) struct Machine {

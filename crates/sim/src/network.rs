@@ -10,7 +10,7 @@ use runner::session::CallError;
 use server::Caller;
 
 use crate::Fault;
-use crate::server::ready;
+use crate::founding::ready;
 use crate::world::World;
 
 #[derive(Debug, Clone)]

@@ -3,59 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
 
 use api::ErrorBody;
 use api::runner::{PollAnswer, PollRequest};
 use conductor::{Conductor, Draw, NewAction, NewRunnerJob, Pace, Timing};
-use futures::FutureExt as _;
 use model::runner::{RunnerKind, RunnerSettings};
 use model::spec::{Limits, StepSpec, Work};
-use model::{
-    AccountId, AppId, Clock, CredentialId, InputsId, InstallId, JobId, OrgId, Outcome, Role, RunnerId, Timestamp,
-    TokenId,
-};
+use model::{AccountId, Clock, CredentialId, JobId, OrgId, Outcome};
 use server::{Caller, Desk};
-use store::{
-    App, Idempotency, Install, InstallInputs, Job, MasterKeys, NewRunner, NewToken, Org, Runner, RunnerChange,
-    S3Options, Store, StoreConfig,
-};
+use store::{Idempotency, Install, Job, Runner, RunnerChange, Store};
 
 use crate::chance::Chance;
-
-/// Some day in 2027.
-const START_US: i64 = 1_800_000_000_000_000;
-const MASTER: &str = "m1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-
-/// What the server's machine shows: the time that passes, and by how much the clock on its wall is off.
-#[derive(Default)]
-pub(crate) struct ServerClock {
-    passed_ms: AtomicU64,
-    off_ms: AtomicI64,
-}
-
-impl Clock for ServerClock {
-    fn now(&self) -> Timestamp {
-        at(self.passed_ms.load(Ordering::Relaxed), self.off_ms.load(Ordering::Relaxed))
-    }
-
-    fn steady(&self) -> Duration {
-        Duration::from_millis(self.passed_ms.load(Ordering::Relaxed))
-    }
-}
-
-/// The time on a clock that is off by so much.
-pub(crate) fn at(passed_ms: u64, off_ms: i64) -> Timestamp {
-    Timestamp::from_micros(START_US).plus_ms(passed_ms as i64 + off_ms)
-}
-
-/// All futures of the simulation are ready at once, but for held polls.
-pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
-    future.now_or_never().expect("nothing here waits for anything")
-}
+use crate::founding::{Founding, ServerClock, ready};
 
 type Holding = Pin<Box<dyn Future<Output = Result<PollAnswer, Box<ErrorBody>>>>>;
 
@@ -97,119 +59,28 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// An org with so many installs, each with its runner and a join credential.
     pub(crate) fn new(runners: usize, timing: Timing, chance: &mut Chance) -> Self {
-        let clock = Arc::new(ServerClock::default());
-        let config = StoreConfig {
-            database_url: "memory:".into(),
-            blobs_url: "memory:".into(),
-            pg_connections: 0,
-            s3: S3Options::default(),
-        };
-        let masters = MasterKeys::parse(MASTER).expect("a good key");
-        let store = ready(Store::open(&config, masters, clock.now())).expect("a store in memory");
-        let dice = Mutex::new(Chance::new(chance.next()));
-        let draw: Arc<Draw> =
-            Arc::new(move |bytes: &mut [u8]| dice.lock().unwrap_or_else(PoisonError::into_inner).fill(bytes));
-        let now = clock.now();
-        let account = AccountId::new(now, chance.u128());
-        let org = OrgId::new(now, chance.u128());
+        let founding = Founding::new(None, chance).expect("a new store takes everything");
+        let added = (0..runners).map(|n| add_runner(&founding, format!("r{n}"), chance)).collect::<store::Result<_>>();
+        let runners = added.expect("a new store takes everything");
+        let Founding { store, clock, draw, account, org, .. } = founding;
         let mut server = Self {
             store,
             desk: None,
             held: BTreeMap::new(),
             org,
             timing,
-            runners: Vec::new(),
+            runners,
             fingerprint: String::new(),
             account,
             clock,
             draw,
             rung: Arc::default(),
         };
-        server.found(runners, chance).expect("a new store takes everything");
         server.up().expect("a store that answers");
         server.fingerprint = server.conductor().map(|c| c.signing_keys().fingerprint().to_owned()).unwrap_or_default();
         server
-    }
-
-    /// An org with so many installs, each with its runner and a join credential.
-    fn found(&mut self, runners: usize, chance: &mut Chance) -> store::Result<()> {
-        let (now, store) = (self.clock.now(), &self.store);
-        let token = NewToken {
-            id: TokenId::new(now, chance.u128()),
-            account_id: self.account.clone(),
-            org_id: None,
-            role: Role::Admin,
-            name: "first".into(),
-            token: "fry_simulated".into(),
-            expires_at: None,
-        };
-        ready(store.bootstrap(self.account.clone(), "someone@example.com", token, now))?;
-        let build = RunnerId::new(now, chance.u128());
-        let org = Org {
-            id: self.org.clone(),
-            name: "acme".into(),
-            sandbox_mode: false,
-            simulation: serde_json::json!({}),
-            build_runner_id: build.clone(),
-            created_by: self.account.clone(),
-            created_at: now,
-            updated_at: now,
-        };
-        let (name, kind) = ("build".to_owned(), RunnerKind::Build);
-        ready(store.create_org(
-            org,
-            NewRunner { id: build, org_id: self.org.clone(), name, kind, install_id: None },
-            None,
-        ))?;
-        let app = App {
-            id: AppId::new(now, chance.u128()),
-            org_id: self.org.clone(),
-            name: "web".into(),
-            display_name: "web".into(),
-            description: String::new(),
-            settings: serde_json::json!({}),
-            created_by: self.account.clone(),
-            created_at: now,
-            updated_at: now,
-        };
-        let app_id = app.id.clone();
-        ready(store.create_app(app, None))?;
-        for n in 0..runners {
-            let added = self.add_install(&app_id, format!("r{n}"), chance)?;
-            self.runners.push(added);
-        }
-        Ok(())
-    }
-
-    fn add_install(&self, app: &AppId, name: String, chance: &mut Chance) -> store::Result<(Runner, Install, String)> {
-        let now = self.clock.now();
-        let (id, runner) = (InstallId::new(now, chance.u128()), RunnerId::new(now, chance.u128()));
-        let install = Install {
-            id: id.clone(),
-            org_id: self.org.clone(),
-            app_id: app.clone(),
-            name: name.clone(),
-            platform: "local".into(),
-            cloud: serde_json::json!({}),
-            runner_id: runner.clone(),
-            config_id: None,
-            settings: serde_json::json!({}),
-            created_by: self.account.clone(),
-            created_at: now,
-            updated_at: now,
-        };
-        let (org_id, kind, install_id) = (self.org.clone(), RunnerKind::Install, Some(id));
-        let new = NewRunner { id: runner.clone(), org_id, name, kind, install_id };
-        let inputs = InstallInputs::first(InputsId::new(now, chance.u128()), &install, BTreeMap::new());
-        ready(self.store.create_install(install.clone(), new, inputs, None))?;
-        let credential = format!("fjc_{:032x}", chance.u128());
-        let id = CredentialId::new(now, chance.u128());
-        ready(self.store.add_credential(&self.org, &runner, id, &credential, "operator", now))?;
-        // More of what a server does by itself than a fleet would ask for.
-        let settings = RunnerSettings { health_check_s: 300, ..RunnerSettings::defaults(RunnerKind::Install) };
-        let changed = self.store.change_runner(&self.org, &runner, RunnerChange::Settings(settings), "operator", now);
-        Ok((ready(changed)?, install, credential))
     }
 
     /// A server starts on what the one before has committed.
@@ -221,11 +92,11 @@ impl Server {
     }
 
     pub(crate) fn pass(&self, now_ms: u64) {
-        self.clock.passed_ms.store(now_ms, Ordering::Relaxed);
+        self.clock.stand_at(now_ms);
     }
 
     pub(crate) fn set_clock(&self, off_ms: i64) {
-        self.clock.off_ms.store(off_ms, Ordering::Relaxed);
+        self.clock.set_off(off_ms);
     }
 
     pub(crate) fn conductor(&self) -> Option<&Conductor> {
@@ -334,6 +205,18 @@ impl Server {
         let id = &self.runners[runner].0.id;
         ready(self.store.change_runner(&self.org, id, change, "operator", conductor.now())).is_ok()
     }
+}
+
+fn add_runner(founding: &Founding, name: String, chance: &mut Chance) -> store::Result<(Runner, Install, String)> {
+    let install = founding.add_install(name, chance)?;
+    let (now, store, org, runner) = (founding.clock.now(), &founding.store, &founding.org, &install.runner_id);
+    let credential = format!("fjc_{:032x}", chance.u128());
+    let id = CredentialId::new(now, chance.u128());
+    ready(store.add_credential(org, runner, id, &credential, "operator", now))?;
+    // More of what a server does by itself than a fleet would ask for.
+    let settings = RunnerSettings { health_check_s: 300, ..RunnerSettings::defaults(RunnerKind::Install) };
+    let changed = ready(store.change_runner(org, runner, RunnerChange::Settings(settings), "operator", now))?;
+    Ok((changed, install, credential))
 }
 
 /// A job that a user wants.

@@ -10,9 +10,10 @@ use store::RunnerChange;
 
 use crate::chance::Chance;
 use crate::check::Check;
+use crate::founding::ready;
 use crate::machine::{Machine, Process};
 use crate::network::Call;
-use crate::server::{Server, Wanted, ready};
+use crate::server::{Server, Wanted};
 use crate::{Fault, Line, Options, Report, Violation};
 
 type Act = Box<dyn FnOnce(&mut World)>;

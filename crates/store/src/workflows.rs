@@ -585,3 +585,17 @@ async fn write_change(
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Given;
+
+    #[test]
+    fn what_was_given_before_is_read_too() {
+        let given = Given::read(br#"{"A":"1"}"#).expect("an environment");
+        assert_eq!(given.env_vars["A"], "1");
+        let text = serde_json::to_vec(&given).expect("json");
+        assert_eq!(Given::read(&text).expect("the new form"), given);
+        assert!(Given::read(b"[]").is_err());
+    }
+}

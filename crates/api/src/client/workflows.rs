@@ -32,6 +32,11 @@ impl Client {
         self.json(self.get(format!("/v1/workflows/{}", segment(id)))).await
     }
 
+    /// The steps of a workflow, every attempt, in their order.
+    pub async fn workflow_steps(&self, id: &str, limit: usize) -> Result<Vec<WorkflowStep>> {
+        self.pages(self.get(format!("/v1/workflows/{}/steps", segment(id))), limit).await
+    }
+
     pub async fn approve_all(&self, id: &str) -> Result<Workflow> {
         let body = UpdateWorkflow { approval_option: "approve-all".into() };
         self.json(self.patch(format!("/v1/workflows/{}", segment(id)), &body)?).await

@@ -101,21 +101,31 @@ pub struct Loaded {
 
 /// Workflows by id, each with the version of its row.
 #[derive(Default)]
-pub(crate) struct Cache(Mutex<HashMap<WorkflowId, (i64, Arc<Workflow>)>>);
+pub(crate) struct Cache(Mutex<Cached>);
+
+#[derive(Default)]
+struct Cached {
+    workflows: HashMap<WorkflowId, (i64, Arc<Workflow>)>,
+    /// Of all workflows together.
+    steps: usize,
+}
 
 impl Cache {
     fn get(&self, id: &WorkflowId, version: i64) -> Option<Arc<Workflow>> {
         let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        cached.get(id).filter(|(known, _)| *known == version).map(|(_, workflow)| Arc::clone(workflow))
+        cached.workflows.get(id).filter(|(known, _)| *known == version).map(|(_, workflow)| Arc::clone(workflow))
     }
 
     fn put(&self, version: i64, workflow: Arc<Workflow>) {
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let steps: usize = cached.values().map(|(_, cached)| cached.steps.len()).sum();
-        if steps + workflow.steps.len() > CACHED_STEPS {
-            cached.clear();
+        if let Some((_, old)) = cached.workflows.remove(&workflow.id) {
+            cached.steps -= old.steps.len();
         }
-        cached.insert(workflow.id.clone(), (version, workflow));
+        if cached.steps + workflow.steps.len() > CACHED_STEPS {
+            *cached = Cached::default();
+        }
+        cached.steps += workflow.steps.len();
+        cached.workflows.insert(workflow.id.clone(), (version, workflow));
     }
 }
 
@@ -241,7 +251,7 @@ impl Conductor {
         }
         let (row, steps) = self.store.workflow_with_steps(org, id).await?;
         let body: Body = serde_json::from_value(row.body.clone()).map_err(corrupt)?;
-        let steps = steps.into_iter().map(|step| serde_json::from_value(step.body).map_err(corrupt));
+        let steps = steps.into_iter().map(|step| serde_json::from_value::<Step>(step.body).map_err(corrupt));
         let workflow = Arc::new(Workflow {
             id: row.id.clone(),
             request: body.request.clone(),
@@ -289,6 +299,7 @@ impl Conductor {
                 }
                 match scene.known(&workflow, &step, now).await? {
                     Known::Nothing => {}
+                    Known::Reason(reason) if reason == step.reason => {}
                     Known::Reason(reason) => workflow.steps[at].reason = reason,
                     Known::Ended(ended) => {
                         let event = Event::Ended { step: step.id, ended };
@@ -390,11 +401,7 @@ fn change(
 ) -> Result<WorkflowChange> {
     let before = &loaded.workflow;
     let (mut steps, mut events, mut took, mut freed) = (Vec::new(), Vec::new(), false, false);
-    for (at, step) in workflow.steps.iter().enumerate() {
-        let old = before.steps.get(at);
-        if old == Some(step) {
-            continue;
-        }
+    for (old, step) in workflow.steps.changed(&before.steps) {
         let row = step_row(step)?;
         let held = old.is_some_and(|old| old.held().is_some());
         took |= row.locks.is_some() && !held;

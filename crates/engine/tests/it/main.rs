@@ -71,5 +71,5 @@ pub(crate) fn workflow(kind: WorkflowKind, on_error: OnError) -> Workflow {
     let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };
     let steps = engine::plan(&request, at, &mut ids()).expect("steps");
     let id = WorkflowId::new(NOW, 1);
-    Workflow { id, request, on_error, approve_all: None, cancelled_by: None, steps }
+    Workflow { id, request, on_error, approve_all: None, cancelled_by: None, steps: steps.into_iter().collect() }
 }

@@ -24,6 +24,7 @@ mod load_kills;
 mod net;
 mod registry;
 mod registry_clients;
+mod scale;
 mod security;
 mod versions;
 mod workflows;

@@ -1,5 +1,7 @@
 //! Workflows: starting them, looking at them, and saying what shall become of their steps.
 
+use std::collections::HashMap;
+
 use api::{control as wire, headers};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -104,14 +106,26 @@ fn head(row: &WorkflowRow, owner_name: String) -> wire::Workflow {
 
 pub(super) async fn whole(state: &AppState, loaded: &Loaded) -> ApiResult<wire::Workflow> {
     let install = state.store().install(&loaded.row.org_id, loaded.row.install_id.as_str()).await?;
-    let workflow = &loaded.workflow;
-    let config = state.conductor.document(&loaded.row.org_id, &install.app_id, &loaded.body.config_id).await?;
     let mut shown = head(&loaded.row, install.name);
-    let mut all: Vec<&Step> = workflow.steps.iter().collect();
+    shown.steps = steps_shown(state, loaded, &install.app_id, 0, usize::MAX).await?;
+    Ok(shown)
+}
+
+/// Every attempt in the order of the steps, from one to another of them: a page of a long workflow costs no more than it shows.
+async fn steps_shown(
+    state: &AppState,
+    loaded: &Loaded,
+    app: &model::AppId,
+    offset: usize,
+    limit: usize,
+) -> ApiResult<Vec<wire::WorkflowStep>> {
+    let document = state.conductor.document(&loaded.row.org_id, app, &loaded.body.config_id).await?;
+    let view = View::new(loaded, &document);
+    let mut all: Vec<&Step> = loaded.workflow.steps.iter().collect();
     all.sort_by_key(|step| (step.slot, step.attempt));
-    let (current, over) = (workflow.current(), workflow.status().is_over());
-    shown.steps = all.into_iter().map(|step| step_shown(loaded, &config, step, &current, over)).collect();
-    for step in shown.steps.iter_mut().filter(|step| step.status.status == "in-progress") {
+    let mut shown: Vec<wire::WorkflowStep> =
+        all.into_iter().skip(offset).take(limit).map(|step| view.step(step)).collect();
+    for step in shown.iter_mut().filter(|step| step.status.status == "in-progress") {
         add_job(state, &loaded.row.org_id, step).await?;
     }
     Ok(shown)
@@ -129,81 +143,110 @@ async fn add_job(state: &AppState, org: &model::OrgId, step: &mut wire::Workflow
     Ok(())
 }
 
-fn step_shown(loaded: &Loaded, document: &Document, step: &Step, current: &[usize], over: bool) -> wire::WorkflowStep {
-    let workflow = &loaded.workflow;
-    let status = workflow.shown(step, over);
-    // The plan that it belongs to: the newest before it.
-    let is_plan = |known: &&Step| known.work.is_plan() || matches!(known.work, Work::SyncImage { .. });
-    let of_group = || workflow.steps.iter().filter(|known| known.group == step.group);
-    let plan = if is_plan(&step) { Some(step) } else { of_group().rfind(is_plan) };
-    let twin = |prefix| plan.map(|plan| id::twin(prefix, plan.id.as_str())).unwrap_or_default();
-    let (target_type, target) = match &step.work {
-        Work::SandboxPlan { .. } | Work::SandboxApply { .. } => ("install_sandbox_runs", twin(SANDBOX_RUN)),
-        Work::ComponentPlan { .. } | Work::ComponentApply { .. } | Work::SyncImage { .. } => {
-            ("install_deploys", twin(DEPLOY))
+/// A step that plans, or brings an image.
+fn is_plan(step: &Step) -> bool {
+    step.work.is_plan() || matches!(step.work, Work::SyncImage { .. })
+}
+
+/// What the steps of a workflow are shown with.
+struct View<'a> {
+    loaded: &'a Loaded,
+    current: Vec<usize>,
+    over: bool,
+    /// The newest plan of every group.
+    plans: HashMap<u32, &'a Step>,
+    /// What the dialect calls the plan of a component.
+    approvals: HashMap<&'a str, &'static str>,
+}
+
+impl<'a> View<'a> {
+    fn new(loaded: &'a Loaded, document: &'a Document) -> Self {
+        let workflow = &loaded.workflow;
+        let approval = |component: &'a config::Component| {
+            let kind = match &component.kind {
+                ComponentKind::HelmChart(_) => "helm_approval",
+                ComponentKind::KubernetesManifest(_) => "kubernetes_manifest_approval",
+                ComponentKind::Pulumi(_) => "pulumi_plan",
+                _ => "terraform_plan",
+            };
+            (component.common.name.as_str(), kind)
+        };
+        Self {
+            loaded,
+            current: workflow.current(),
+            over: workflow.status().is_over(),
+            plans: workflow.steps.iter().filter(|step| is_plan(step)).map(|step| (step.group, step)).collect(),
+            approvals: document.config.components.iter().map(approval).collect(),
         }
-        Work::Action { .. } | Work::Script { .. } => ("install_action_workflow_runs", String::new()),
-        _ => ("", String::new()),
-    };
-    let of_step = |component: &&config::Component| step.work.component() == Some(&component.common.name);
-    let kind = match document.config.components.iter().find(of_step).map(|component| &component.kind) {
-        Some(ComponentKind::HelmChart(_)) => "helm_approval",
-        Some(ComponentKind::KubernetesManifest(_)) => "kubernetes_manifest_approval",
-        Some(ComponentKind::Pulumi(_)) => "pulumi_plan",
-        _ => "terraform_plan",
-    };
-    wire::WorkflowStep {
-        id: step.id.to_string(),
-        workflow_id: workflow.id.to_string(),
-        name: step.title(),
-        idx: step.slot.into(),
-        group_idx: step.group.into(),
-        group_retry_idx: step.attempt.into(),
-        execution_type: step.work.kind().name().into(),
-        status: wire::CompositeStatus {
-            status: status.as_str().into(),
-            status_human_description: workflow.waiting(step, current, over),
-        },
-        created_at: step.created_at,
-        after: step.after.iter().map(|slot| u64::from(*slot)).collect(),
-        retryable: workflow.can_retry(step),
-        skippable: workflow.can_skip(step),
-        retried: step.status == engine::StepStatus::Discarded,
-        finished: step.finished_at.is_some(),
-        started_at: step.started_at,
-        finished_at: step.finished_at,
-        execution_time: nanoseconds(step.started_at, step.finished_at),
-        step_target_type: target_type.into(),
-        step_target_id: target,
-        owner_id: loaded.row.install_id.to_string(),
-        owner_type: "installs".into(),
-        runner_job_id: String::new(),
-        approval: step.plan.as_ref().map(|plan| wire::StepApproval {
-            id: plan.digest.clone(),
-            workflow_step_id: step.id.to_string(),
-            r#type: kind.into(),
-            created_at: step.asked_at,
-            response: step.answer.as_ref().map(|answer| wire::StepApprovalResponse {
-                id: step.id.to_string(),
-                r#type: answer.response.clone(),
-                note: answer.note.clone(),
-                created_by_id: answer.by.clone(),
-                created_at: Some(answer.at),
+    }
+
+    fn step(&self, step: &Step) -> wire::WorkflowStep {
+        let (loaded, workflow, current, over) = (self.loaded, &self.loaded.workflow, &self.current, self.over);
+        let status = workflow.shown(step, over);
+        let plan = if is_plan(step) { Some(step) } else { self.plans.get(&step.group).copied() };
+        let twin = |prefix| plan.map(|plan| id::twin(prefix, plan.id.as_str())).unwrap_or_default();
+        let (target_type, target) = match &step.work {
+            Work::SandboxPlan { .. } | Work::SandboxApply { .. } => ("install_sandbox_runs", twin(SANDBOX_RUN)),
+            Work::ComponentPlan { .. } | Work::ComponentApply { .. } | Work::SyncImage { .. } => {
+                ("install_deploys", twin(DEPLOY))
+            }
+            Work::Action { .. } | Work::Script { .. } => ("install_action_workflow_runs", String::new()),
+            _ => ("", String::new()),
+        };
+        let kind = step.work.component().and_then(|name| self.approvals.get(name)).copied().unwrap_or("terraform_plan");
+        wire::WorkflowStep {
+            id: step.id.to_string(),
+            workflow_id: workflow.id.to_string(),
+            name: step.title(),
+            idx: step.slot.into(),
+            group_idx: step.group.into(),
+            group_retry_idx: step.attempt.into(),
+            execution_type: step.work.kind().name().into(),
+            status: wire::CompositeStatus {
+                status: status.as_str().into(),
+                status_human_description: workflow.waiting(step, current, over),
+            },
+            created_at: step.created_at,
+            after: step.after.iter().map(|slot| u64::from(*slot)).collect(),
+            retryable: workflow.can_retry(step),
+            skippable: workflow.can_skip(step),
+            retried: step.status == engine::StepStatus::Discarded,
+            finished: step.finished_at.is_some(),
+            started_at: step.started_at,
+            finished_at: step.finished_at,
+            execution_time: nanoseconds(step.started_at, step.finished_at),
+            step_target_type: target_type.into(),
+            step_target_id: target,
+            owner_id: loaded.row.install_id.to_string(),
+            owner_type: "installs".into(),
+            runner_job_id: String::new(),
+            approval: step.plan.as_ref().map(|plan| wire::StepApproval {
+                id: plan.digest.clone(),
+                workflow_step_id: step.id.to_string(),
+                r#type: kind.into(),
+                created_at: step.asked_at,
+                response: step.answer.as_ref().map(|answer| wire::StepApprovalResponse {
+                    id: step.id.to_string(),
+                    r#type: answer.response.clone(),
+                    note: answer.note.clone(),
+                    created_by_id: answer.by.clone(),
+                    created_at: Some(answer.at),
+                }),
             }),
-        }),
-        changes: step.plan.as_ref().map(|plan| wire::PlanChanges {
-            create: plan.changes.create,
-            update: plan.changes.update,
-            replace: plan.changes.replace,
-            destroy: plan.changes.destroy,
-            outputs: plan.changes.outputs,
-        }),
-        policies: step.plan.as_ref().filter(|plan| plan.policies.asked > 0).map(|plan| wire::PolicyCounts {
-            asked: plan.policies.asked,
-            denied: plan.policies.denied,
-            warned: plan.policies.warned,
-        }),
-        role: step.role.clone().unwrap_or_default(),
+            changes: step.plan.as_ref().map(|plan| wire::PlanChanges {
+                create: plan.changes.create,
+                update: plan.changes.update,
+                replace: plan.changes.replace,
+                destroy: plan.changes.destroy,
+                outputs: plan.changes.outputs,
+            }),
+            policies: step.plan.as_ref().filter(|plan| plan.policies.asked > 0).map(|plan| wire::PolicyCounts {
+                asked: plan.policies.asked,
+                denied: plan.policies.denied,
+                warned: plan.policies.warned,
+            }),
+            role: step.role.clone().unwrap_or_default(),
+        }
     }
 }
 
@@ -483,17 +526,17 @@ async fn steps(
     Params(page): Params<Page>,
 ) -> ApiResult<List<wire::WorkflowStep>> {
     let loaded = state.conductor.workflow(&at.org, &workflow_id(&id)?).await?;
-    let all = whole(&state, &loaded).await?.steps.into_iter();
-    Ok(List::new(all.skip(page.offset() as usize).take(page.fetch() as usize).collect(), page))
+    let app = state.store().install(&at.org, loaded.row.install_id.as_str()).await?.app_id;
+    let (offset, limit) = (page.offset() as usize, page.fetch() as usize);
+    Ok(List::new(steps_shown(&state, &loaded, &app, offset, limit).await?, page))
 }
 
 async fn one_step(state: &AppState, at: &InOrg, workflow: &WorkflowId, step: &StepId) -> ApiResult<wire::WorkflowStep> {
     let loaded = state.conductor.workflow(&at.org, workflow).await?;
     let found = loaded.workflow.steps.iter().find(|known| known.id == *step).ok_or(StoreError::NotFound("step"))?;
-    let (current, over) = (loaded.workflow.current(), loaded.workflow.status().is_over());
     let install = state.store().install(&at.org, loaded.row.install_id.as_str()).await?;
     let document = state.conductor.document(&at.org, &install.app_id, &loaded.body.config_id).await?;
-    let mut shown = step_shown(&loaded, &document, found, &current, over);
+    let mut shown = View::new(&loaded, &document).step(found);
     add_job(state, &at.org, &mut shown).await?;
     if matches!(found.work, Work::Action { .. } | Work::Script { .. }) {
         let run = state.store().run_of_workflow(&at.org, &install.id, workflow, Some(step)).await?;

@@ -1,10 +1,8 @@
 //! Workflows at rest: who may write the next state, what makes one due, and the parts of an install's state.
 
-use std::collections::BTreeMap;
-
-use model::{JobType, Outcome, StepId, Timestamp, WorkflowId};
+use model::{JobType, OrgId, Outcome, StepId, Timestamp, WorkflowId};
 use serde_json::json;
-use store::{NewJob, StepRow, StoreError, WorkflowChange, WorkflowRow};
+use store::{Given, NewJob, StepRow, StoreError, Target, WorkflowChange, WorkflowRow};
 
 use crate::kit::{World, new_org, on_both, unique};
 
@@ -35,6 +33,7 @@ fn step(now: Timestamp, slot: u32, status: &str, locks: Option<&str>) -> StepRow
         name: format!("step {slot}"),
         status: status.into(),
         locks,
+        target: (slot == 0).then(|| "components/a".to_owned()),
         body: json!({ "slot": slot }),
     }
 }
@@ -63,13 +62,14 @@ fn the_next_state_is_written_by_one() {
         s.create_workflow(
             first.clone(),
             steps.to_vec(),
-            BTreeMap::from([("A".to_owned(), "secret value".to_owned())]),
+            Given { masked_values: vec!["secret value".to_owned()], ..Given::default() },
+            None,
             None,
         )
         .await?;
         let (read, found) = s.workflow_with_steps(&world.org, &first.id).await?;
         assert_eq!((read.version, found.len(), &found[1].body), (1, 2, &json!({ "slot": 1 })));
-        assert_eq!(s.workflow_env(&world.org, &first.id).await?["A"], "secret value");
+        assert_eq!(s.workflow_given(&world.org, &first.id).await?.masked_values, ["secret value"]);
         assert!(!String::from_utf8_lossy(&world.dump().await?).contains("secret value"), "sealed at rest");
         // It is due at once, and taken once.
         assert_eq!(s.due_workflows(now, now.plus_s(10), 10).await?.len(), 1);
@@ -82,7 +82,7 @@ fn the_next_state_is_written_by_one() {
         let second = row(&world, now);
         let (moves, held) = s.held_locks(&world.install, &second.id).await?;
         assert_eq!((held.len(), held[0].lock.as_str()), (1, "a"));
-        s.create_workflow(second.clone(), Vec::new(), BTreeMap::new(), None).await?;
+        s.create_workflow(second.clone(), Vec::new(), Given::default(), None, None).await?;
         let moving = |row: &WorkflowRow| WorkflowChange { moves: Some(moves), ..change(row, &[], now) };
         assert!(s.change_workflow(moving(&second)).await?);
         let (read, _) = s.workflow_with_steps(&world.org, &first.id).await?;
@@ -94,6 +94,18 @@ fn the_next_state_is_written_by_one() {
         assert!(matches!(s.step_display(&other, &steps[0].id).await, Err(StoreError::NotFound(_))));
         assert!(matches!(s.workflow_of_step(&other, &steps[0].id).await, Err(StoreError::NotFound(_))));
         assert!(s.workflows(&other, Some(&world.install), None, 0, 10).await?.is_empty());
+        // Plans are found by what they are about, and what policies have judged by that.
+        let plans = async |org: &OrgId, target: Target| s.steps_of_target(org, &world.install, target, 0, 10).await;
+        let found = [(first.id.clone(), steps[0].id.clone())];
+        assert_eq!(plans(&world.org, Target::Components).await?, found);
+        assert_eq!(plans(&world.org, Target::Part("components/a".into())).await?, found);
+        assert!(plans(&world.org, Target::Part("sandbox".into())).await?.is_empty());
+        assert!(plans(&other, Target::Components).await?.is_empty());
+        assert!(s.judged_steps(&world.org, &world.install, 0, 10).await?.is_empty());
+        let judged = (steps[0].id.clone(), json!({ "policies": {} }));
+        let (read, _) = s.workflow_with_steps(&world.org, &first.id).await?;
+        assert!(s.change_workflow(WorkflowChange { displays: vec![judged], ..change(&read, &[], now) }).await?);
+        assert_eq!(s.judged_steps(&world.org, &world.install, 0, 10).await?, found);
         Ok(())
     });
 }
@@ -104,7 +116,7 @@ fn a_job_that_ends_makes_its_workflow_due() {
         let (s, now) = (&world.store, world.now());
         let workflow = row(&world, now);
         let steps = [step(now, 0, "in-progress", None), step(now, 1, "success", None)];
-        s.create_workflow(workflow.clone(), steps.to_vec(), BTreeMap::new(), None).await?;
+        s.create_workflow(workflow.clone(), steps.to_vec(), Given::default(), None, None).await?;
         let (read, _) = s.workflow_with_steps(&world.org, &workflow.id).await?;
         let new = NewJob { step_id: Some(steps[0].id.clone()), ..world.job(JobType::ActionsWorkflow) };
         let running = world.running(new, &[]).await?;
@@ -127,7 +139,7 @@ fn the_state_of_an_install_has_versions() {
     on_both(|world| async move {
         let (s, now) = (&world.store, world.now());
         let mut workflow = row(&world, now);
-        s.create_workflow(workflow.clone(), Vec::new(), BTreeMap::new(), None).await?;
+        s.create_workflow(workflow.clone(), Vec::new(), Given::default(), None, None).await?;
         let writes = [
             vec![("sandbox".to_owned(), json!({ "n": 1 }))],
             vec![("components/a".to_owned(), json!({ "n": 1 })), ("components/b".to_owned(), json!({ "n": 1 }))],
