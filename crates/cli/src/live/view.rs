@@ -490,7 +490,7 @@ impl View {
             let at = Rect { y: area.y + row as u16, height: 1, ..area };
             let tone = match sign {
                 '+' => Tone::Good,
-                '-' => Tone::Bad,
+                '-' | '!' => Tone::Bad,
                 '~' => Tone::Busy,
                 _ => Tone::Plain,
             };
@@ -611,7 +611,14 @@ fn plan_lines(contents: &Value) -> Vec<(char, String)> {
         };
         (sign, one_line(&format!("{} ({action})", resource["address"].as_str().unwrap_or_default())))
     };
-    let lines: Vec<(char, String)> = resources.iter().take(PLAN_LINES_MAX).map(line).collect();
+    // What policies say comes first: nobody should approve past it.
+    let verdict = |said: &Value| {
+        let text = |key: &str| said[key].as_str().unwrap_or_default();
+        let sign = if text("severity") == "deny" { '!' } else { '~' };
+        (sign, one_line(&format!("policy {}: {}: {}", text("policy"), text("severity"), text("message"))))
+    };
+    let verdicts = contents["policies"]["verdicts"].as_array().into_iter().flatten().map(verdict);
+    let lines: Vec<(char, String)> = verdicts.chain(resources.iter().map(line)).take(PLAN_LINES_MAX).collect();
     if lines.is_empty() { vec![(' ', "nothing changes".to_owned())] } else { lines }
 }
 
@@ -873,6 +880,9 @@ a approve  d deny  A approve all  p plan  s skip  c cancel  q leave  ↑↓ sele
         assert!(press(&mut view, "a").is_some(), "it is answered where it is read");
         press(&mut view, "p");
         assert!(picture(&mut view, 60, 12).contains("await runner healthy"));
+        let denied = json!({ "verdicts": [{ "policy": "tags", "severity": "deny", "message": "no owner" }] });
+        view.put_plan("sha256:p", &json!({ "resources": resources, "policies": denied }));
+        assert!(picture(&mut view, 60, 16).contains("! policy tags: deny: no owner\n~ r[0] (update)"));
         view.put_plan("sha256:p", &json!({ "text": "of another form" }));
         assert!(picture(&mut view, 60, 16).contains("of another form"));
     }
