@@ -103,7 +103,7 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
             let now = versions.next();
             versions.find(|version| Some(*version) < now).ok_or_else(|| {
                 CliError::new(Exit::NotFound, "there is no earlier version that was deployed here")
-                    .hint("name one: `--to VERSION`; `ferry apps versions APP` shows them")
+                    .hint("name one: `--to VERSION`; `ferry apps configs APP` shows them")
             })?
         }
     };

@@ -48,7 +48,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Workflows) -> Re
 }
 
 pub(super) fn list(out: &Output, found: &[Workflow]) -> Result<()> {
-    let headers = ["ID", "TYPE", "INSTALL", "STATUS", "?TOOK", "?VERSION", "?CREATED"];
+    let headers = ["ID", "TYPE", "INSTALL", "STATUS", "?TOOK", "?VERSION", "?CREATED", "?WHY"];
     Ok(out.list(found, "no workflows yet; `ferry installs deploy NAME` starts one", &headers, |w| {
         vec![
             cell(&w.id),
@@ -58,6 +58,7 @@ pub(super) fn list(out: &Output, found: &[Workflow]) -> Result<()> {
             cell(took(w.execution_time)),
             cell(w.config_version),
             dim(out.time(w.created_at)),
+            dim(&w.status.status_human_description),
         ]
     })?)
 }

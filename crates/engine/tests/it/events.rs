@@ -138,6 +138,19 @@ fn a_whole_deploy() {
 }
 
 #[test]
+fn a_plan_without_changes_skips_all_that_follows_it() {
+    let mut run = deploy();
+    run.end("sync img", Ended::Success);
+    run.plan("sync and plan db", NOTHING);
+    run.end("pre-deploy-component api: second", Ended::Success);
+    run.end("pre-deploy-component api: first", Ended::Success);
+    run.plan("sync and plan api", NOTHING);
+    assert_eq!(run.status("apply api"), StepStatus::AutoSkipped);
+    assert_eq!(run.status("post-deploy-component api: second"), StepStatus::AutoSkipped, "hooks, too");
+    assert_eq!(run.status("sync and plan web"), StepStatus::InProgress, "what depends on it goes on");
+}
+
+#[test]
 fn an_approval_is_for_one_plan() {
     let mut run = deploy();
     run.plan("sync and plan db", CHANGE);

@@ -231,7 +231,6 @@ async fn an_install_is_forgotten_when_nothing_is_left() {
 #[tokio::test]
 async fn a_runbook_runs_scripts_and_actions() {
     let system = System::start(options()).await;
-    let _runner = system.start_runner("a").await;
     let witness = system.witness("book");
     let dir = system.root().join("real");
     let output = system.ferry(&["apps", "init", dir.to_str().unwrap()]).await;
@@ -256,8 +255,18 @@ async fn a_runbook_runs_scripts_and_actions() {
     let output = run(&["--input", "where=x", "--input", "count=many", "--input", "other=1"]).await;
     let told = shown(&output);
     assert!(told.contains("is not a number") && told.contains("asks for no input `other`"), "{told}");
-    let output = run(&["--input", "where=north", "--env", "WHO=ann"]).await;
-    assert!(output.status.success(), "{}", shown(&output));
+    // It waits for the runner, says so, and goes on as soon as one has joined.
+    let output = run(&["--input", "where=north", "--env", "WHO=ann", "--detach", "--json"]).await;
+    let started: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let id = started["workflow_id"].as_str().unwrap();
+    until("it waits for the runner", seconds(20), async || {
+        let workflow = system.client.workflow(id).await.map_err(|e| e.to_string())?;
+        let waits = step(&workflow, "await runner healthy").status.status_human_description.clone();
+        if waits.contains("not connected") { Ok(()) } else { Err(waits) }
+    })
+    .await;
+    let _runner = system.start_runner("a").await;
+    until_status(&system.client, id, "success").await;
     assert_eq!(system.lines("book"), ["script north 2 ann", "action north ann"]);
     let runs = system.client.workflows(Some(install), 5).await.unwrap();
     assert_eq!(runs[0].r#type, "runbook_run");

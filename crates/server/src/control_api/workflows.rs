@@ -273,10 +273,16 @@ async fn list(
 ) -> ApiResult<List<wire::Workflow>> {
     let page = wanted.page();
     let found = state.store().workflows(&at.org, None, wanted.r#type.as_deref(), page.offset(), page.fetch()).await?;
+    let mut names: HashMap<String, String> = HashMap::new();
     let mut shown = Vec::with_capacity(found.len());
     for row in found {
-        let install = state.store().install(&at.org, row.install_id.as_str()).await?;
-        shown.push(head(&row, install.name));
+        let id = row.install_id.as_str();
+        if !names.contains_key(id) {
+            // It may be forgotten by now.
+            let install = state.store().install(&at.org, id).await;
+            names.insert(id.to_owned(), install.map(|install| install.name).unwrap_or_default());
+        }
+        shown.push(head(&row, names.get(id).cloned().unwrap_or_default()));
     }
     Ok(List::new(shown, page))
 }
