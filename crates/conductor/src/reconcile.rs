@@ -147,9 +147,10 @@ where
     }
 }
 
-/// One item that can't be dealt with must not keep the others waiting.
-pub(crate) fn go_on<T>(what: &str, outcome: Result<T>) {
-    if let Err(error) = outcome {
+/// One item that can't be dealt with must not keep the others waiting. Whether it could.
+pub(crate) fn go_on<T>(what: &str, outcome: Result<T>) -> bool {
+    if let Err(error) = &outcome {
         tracing::warn!(what, %error, "left for the next look");
     }
+    outcome.is_ok()
 }

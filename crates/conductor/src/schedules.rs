@@ -83,19 +83,28 @@ fn passed(schedule: &Schedule, now: Timestamp) -> usize {
 impl Conductor {
     /// Brings schedules up to date with configs, and takes the ticks that are due.
     pub async fn reconcile_schedules(&self) -> Result<()> {
+        // What fails stays behind and is passed by: it must keep nobody else waiting.
+        let mut failed = 0;
         loop {
-            let behind = self.store.unscheduled(BATCH).await?;
+            let behind = self.store.unscheduled(failed, BATCH).await?;
             for (org, install, seen) in &behind {
-                go_on("schedules", self.schedule(org, install.as_str(), *seen).await);
+                failed += u64::from(!go_on("schedules", self.schedule(org, install.as_str(), *seen).await));
             }
             if behind.len() < BATCH as usize {
                 break;
             }
         }
-        for schedule in self.store.due_schedules(self.now(), BATCH).await? {
-            go_on("tick", self.tick(schedule).await);
+        let (now, mut failed) = (self.now(), 0);
+        loop {
+            let due = self.store.due_schedules(now, failed, BATCH).await?;
+            let full = due.len() == BATCH as usize;
+            for schedule in due {
+                failed += u64::from(!go_on("tick", self.tick(schedule).await));
+            }
+            if !full {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     async fn schedule(&self, org: &model::OrgId, install: &str, seen: u64) -> Result<()> {

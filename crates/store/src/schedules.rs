@@ -46,12 +46,12 @@ fn from_row(row: &Row) -> Result<Schedule> {
 
 impl Store {
     /// Installs whose schedules do not follow from their config any more, each with the count that was seen.
-    pub async fn unscheduled(&self, limit: u64) -> Result<Vec<(OrgId, InstallId, u64)>> {
+    pub async fn unscheduled(&self, offset: u64, limit: u64) -> Result<Vec<(OrgId, InstallId, u64)>> {
         self.main()
             .read(move |tx| {
                 Box::pin(async move {
-                    let sql = "SELECT org_id, id, schedules_wanted FROM installs WHERE schedules_wanted > schedules_made ORDER BY id LIMIT $1";
-                    let rows = tx.query(sql, params![limit]).await?;
+                    let sql = "SELECT org_id, id, schedules_wanted FROM installs WHERE schedules_wanted > schedules_made ORDER BY id LIMIT $1 OFFSET $2";
+                    let rows = tx.query(sql, params![limit, offset]).await?;
                     rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).collect()
                 })
             })
@@ -86,15 +86,15 @@ impl Store {
     }
 
     /// Ticks whose time has come.
-    pub async fn due_schedules(&self, now: Timestamp, limit: u64) -> Result<Vec<Schedule>> {
+    pub async fn due_schedules(&self, now: Timestamp, offset: u64, limit: u64) -> Result<Vec<Schedule>> {
         self.main()
             .read(move |tx| {
                 Box::pin(async move {
                     let sql = crate::accounts::static_sql!(
                         COLUMNS,
-                        "WHERE due_at <= $1 ORDER BY due_at, install_id LIMIT $2"
+                        "WHERE due_at <= $1 ORDER BY due_at, install_id, kind, name, cron LIMIT $2 OFFSET $3"
                     );
-                    tx.query(sql, params![now, limit]).await?.iter().map(from_row).collect()
+                    tx.query(sql, params![now, limit, offset]).await?.iter().map(from_row).collect()
                 })
             })
             .await
