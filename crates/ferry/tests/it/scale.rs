@@ -18,7 +18,7 @@ const OTHER_STEPS_OF_END: usize = 4;
 
 /// What the server may need at most: a base, and for every component what it has in the files, in memory and in an answer.
 fn memory_mib_max(components: usize) -> f64 {
-    120.0 + components as f64 * 0.06
+    200.0 + components as f64 * 0.06
 }
 
 /// The most memory that a process has had.
