@@ -3,7 +3,7 @@
 #   PART=sim       10,000 seeds of the simulator (SEEDS)
 #   PART=fleet     workflows of 1,000 fleets (FERRY_FLEET_SEEDS) of 50 installs (FERRY_FLEET_INSTALLS), to each of which 20
 #                  things happen (FERRY_FLEET_EVENTS): people, failures, dying servers, jumping clocks
-#   PART=scale     an app of 5,000 components (FERRY_SCALE_COMPONENTS), provisioned and torn down
+#   PART=scale     an app of 2,000 components, the most there may be (FERRY_SCALE_COMPONENTS), provisioned and torn down
 #   PART=linear    a million operations against both databases (FERRY_LINEAR_OPS)
 #   PART=load      the server killed under full load for 600 s (FERRY_SOAK_S); FERRY_LOAD=replicas: one of two replicas on
 #                  PostgreSQL; FERRY_LOAD=database: PostgreSQL itself
@@ -60,7 +60,7 @@ esac
 case $part in
     # A seed that breaks an invariant is printed with its story.
     sim) "$bins/ferry" sim --seeds "${SEEDS:-10000}" --runners 4 --jobs 24 ;;
-    scale) FERRY_SCALE_COMPONENTS=${FERRY_SCALE_COMPONENTS:-5000} FERRY_SCALE_S=${FERRY_SCALE_S:-900} it scale ;;
+    scale) FERRY_SCALE_COMPONENTS=${FERRY_SCALE_COMPONENTS:-2000} FERRY_SCALE_S=${FERRY_SCALE_S:-900} it scale ;;
     linear) FERRY_LINEAR_OPS=${FERRY_LINEAR_OPS:-1000000} it linear --test-threads 1 ;;
     load) FERRY_SOAK_S=${FERRY_SOAK_S:-600} FERRY_LOAD=${FERRY_LOAD:-server} it load_kills ;;
     networks) FERRY_SOAK_S=${FERRY_SOAK_S:-120} it bad_networks clocks disk_full ;;

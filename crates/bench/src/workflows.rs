@@ -62,6 +62,7 @@ pub(crate) async fn figures(options: &Options, floors: &Floors) -> anyhow::Resul
     figures.push(Figure::higher("engine_steps_postgres_s", postgres, "1/s", 1000.0).over(rows, floors.rows_s));
 
     let (wall_s, server_s, steps) = fleet(options.clone()).await?;
+    eprintln!("{FLEET} installs: {steps} steps in {wall_s:.1} s, {server_s:.1} s of the server's CPU");
     let floor = steps / floors.rows_s;
     figures.push(Figure::lower("fleet1000_s", wall_s, "s", 60.0).over(rows, floor));
     figures.push(Figure::lower("fleet1000_cpu_s", server_s, "s", 60.0).over(rows, floor));
@@ -319,13 +320,15 @@ fn copy_installs(path: &std::path::Path, count: usize) -> anyhow::Result<()> {
     db.execute_batch("BEGIN")?;
     let (install, runner): (String, String) =
         db.query_row("SELECT id, runner_id FROM installs WHERE name = 'i0'", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let workflow: String =
+        db.query_row("SELECT id FROM workflows WHERE install_id = ?1", [&install], |row| row.get(0))?;
     let tables: [(&str, &str, &String, &[&str]); 6] = [
         ("installs", "id", &install, &["id", "name", "runner_id"]),
         ("runners", "id", &runner, &["id", "name", "install_id"]),
         ("install_inputs", "install_id", &install, &["id", "install_id"]),
         ("install_parts", "install_id", &install, &["install_id", "workflow_id"]),
         ("workflows", "install_id", &install, &["id", "install_id"]),
-        ("workflow_steps", "install_id", &install, &["id", "install_id", "workflow_id"]),
+        ("workflow_steps", "workflow_id", &workflow, &["id", "install_id", "workflow_id"]),
     ];
     for (table, key, value, replaced) in tables {
         let sql = growth::copy(&db, table, key, |column| {
