@@ -50,7 +50,7 @@ pub fn choose(config: &AppConfig, operation: Operation, given: Option<&str>) -> 
             let action = config.actions.iter().find(|action| action.name == name);
             let broken = action.and_then(|action| Some((action.break_glass_role.as_deref()?, "`break_glass_role`")));
             let own = action.and_then(|action| Some((action.role.as_deref()?, "the action")));
-            of_step.map(|role| (role, "the runbook")).or(broken).or(own)
+            broken.or(of_step.map(|role| (role, "the runbook"))).or(own)
         }
         Operation::Secrets => None,
     };
@@ -116,6 +116,7 @@ mod tests {
         let of = |operation, given| choose(&config, operation, given).map(|chosen| chosen.role).unwrap_or_default();
         assert_eq!(of(Operation::Action("broken", None), Some("given")), "given");
         assert_eq!(of(Operation::Action("broken", None), None), "b");
+        assert_eq!(of(Operation::Action("broken", Some("book")), None), "b");
         assert_eq!(of(Operation::Action("own", Some("book")), None), "book");
         assert_eq!(of(Operation::Action("own", None), None), "c");
         assert_eq!(of(Operation::Action("plain", None), None), "m");

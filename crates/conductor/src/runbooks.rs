@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use config::{Action, ActionStep, Runbook, RunbookStep};
+use model::spec::SECRET_BYTES_MIN;
 
 /// Every input that a runbook asks for: as given, or its default. What is wrong is told all at once.
 pub fn runbook_inputs(
@@ -19,6 +20,11 @@ pub fn runbook_inputs(
         let value = value.cloned().unwrap_or_default();
         if value.is_empty() && input.required {
             wrong.push(format!("input `{}` is required: {}", input.name, input.description));
+        }
+        if input.sensitive && !value.is_empty() && value.len() < SECRET_BYTES_MIN {
+            let least =
+                format!("input `{}` is sensitive: a value of fewer than {SECRET_BYTES_MIN} characters", input.name);
+            wrong.push(format!("{least} can't be masked in the log"));
         }
         let typed = config::Input { r#type: input.r#type.clone(), ..config::Input::default() };
         if let Err(why) = typed.accepts(&value) {

@@ -10,6 +10,9 @@ use store::{Install, InstallInputs, Result, StoreError};
 
 use crate::{Conductor, NewWorkflow};
 
+/// How often a write that met another one is tried anew.
+const TRIES: usize = 20;
+
 /// The part of the state that it is.
 pub const STACK: &str = "stack";
 
@@ -35,36 +38,50 @@ impl Conductor {
         })
     }
 
-    /// A stack tells that it was applied. Whoever knows the id of the version is the stack; any other is not found.
+    /// A stack tells that it was applied. Whoever knows the id of the version is the stack; any other is not found. What is told
+    /// twice is the same as once.
     pub async fn phone_home(&self, install: &InstallId, id: &str, told: PhoneHome) -> Result<Option<WorkflowId>> {
-        let install = self.store.install_of_anyone(install).await?;
-        let part = self.store.install_part(&install.org_id, &install.id, STACK).await?;
-        let mut stack = part.ok_or(StoreError::NotFound("stack"))?;
-        let known = stack["phone_home_id"].as_str().unwrap_or_default();
-        // As digests, so that the time of the comparison says nothing.
-        if known.is_empty() || Digest::of(known.as_bytes()) != Digest::of(id.as_bytes()) {
-            return Err(StoreError::NotFound("stack"));
+        let mut started = None;
+        for _ in 0..TRIES {
+            let install = self.store.install_of_anyone(install).await?;
+            let moves = self.store.install_moves(&install.id).await?;
+            let part = self.store.install_part(&install.org_id, &install.id, STACK).await?;
+            let mut stack = part.ok_or(StoreError::NotFound("stack"))?;
+            let known = stack["phone_home_id"].as_str().unwrap_or_default();
+            // As digests, so that the time of the comparison says nothing.
+            if known.is_empty() || Digest::of(known.as_bytes()) != Digest::of(id.as_bytes()) {
+                return Err(StoreError::NotFound("stack"));
+            }
+            if let (Some(told), Some(wanted)) = (told.outputs.get("region").and_then(Value::as_str), region(&install))
+                && told != wanted
+            {
+                let text = format!("the stack was applied in `{told}`, and the install is for `{wanted}`");
+                return Err(StoreError::Conflict(text));
+            }
+            // The inputs first: what waits for the stack must find them.
+            let workflow = self.customer_inputs(&install, told.inputs.clone()).await?;
+            if workflow.is_some() {
+                started = workflow;
+                continue;
+            }
+            if stack["status"] == "active" && stack["outputs"] == json!(told.outputs) {
+                return Ok(started);
+            }
+            stack["status"] = json!("active");
+            stack["outputs"] = json!(told.outputs);
+            if self.store.put_install_part(&install, moves, (STACK, &stack), ("stack", self.now())).await? {
+                return Ok(started);
+            }
         }
-        if let (Some(told), Some(wanted)) = (told.outputs.get("region").and_then(Value::as_str), region(&install))
-            && told != wanted
-        {
-            let text = format!("the stack was applied in `{told}`, and the install is for `{wanted}`");
-            return Err(StoreError::Conflict(text));
-        }
-        stack["status"] = json!("active");
-        stack["outputs"] = Value::Object(told.outputs);
-        let now = self.now();
-        self.store.put_install_part(&install, STACK, &stack, now).await?;
-        self.customer_inputs(&install, told.inputs, now).await
+        Err(StoreError::Conflict("too much happens to the install at this moment; try again".into()))
     }
 
     /// Takes inputs that only the customer gives; what has changed is deployed.
-    async fn customer_inputs(
-        &self,
-        install: &Install,
-        told: BTreeMap<String, String>,
-        now: Timestamp,
-    ) -> Result<Option<WorkflowId>> {
+    async fn customer_inputs(&self, install: &Install, told: BTreeMap<String, String>) -> Result<Option<WorkflowId>> {
+        let now = self.now();
+        if told.is_empty() {
+            return Ok(None);
+        }
         let Ok(config) = self.config_of(install).await else { return Ok(None) };
         let document = self.document(&install.org_id, &install.app_id, &config.id).await?;
         let before = self.store.current_inputs(&install.org_id, &install.id).await?;

@@ -275,6 +275,9 @@ impl Workflow {
                     ..step.clone()
                 };
                 let old = &mut self.steps[other];
+                if old.status == StepStatus::ApprovalAwaiting {
+                    old.reason = "there is a newer attempt".into();
+                }
                 old.status = StepStatus::Discarded;
                 old.finished_at.get_or_insert(now);
                 self.steps.push(new);

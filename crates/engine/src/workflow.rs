@@ -418,15 +418,18 @@ pub struct Plan {
 pub struct Judged {
     /// How many were asked.
     pub asked: u64,
+    /// How often one of them came to a verdict; where there was nothing to judge, none did.
+    #[serde(default)]
+    pub evaluated: u64,
     /// What they said.
     pub denied: u64,
     pub warned: u64,
 }
 
 impl Judged {
-    /// They were asked and had nothing to say; what they warn of is for a person.
+    /// All of them looked at something and had nothing to say; what they warn of is for a person.
     pub const fn is_passed(&self) -> bool {
-        self.asked > 0 && self.denied == 0 && self.warned == 0
+        self.asked > 0 && self.evaluated >= self.asked && self.denied == 0 && self.warned == 0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{AccountId, AppId, ConfigId, InstallId, OrgId, RunnerId, Timestamp, id};
+use model::{AccountId, AppId, ConfigId, InstallId, OrgId, RunnerId, Timestamp, WorkflowId, id};
 use serde_json::Value as Json;
 
 use crate::accounts::static_sql;
@@ -281,41 +281,30 @@ impl Store {
             .await
     }
 
-    /// Says which version of the app an install is at. What it says about itself changes by [`Store::change_settings`] alone.
-    pub async fn update_install(&self, install: Install, actor: &str, now: Timestamp) -> Result<()> {
-        let (actor, org) = (actor.to_owned(), install.org_id.clone());
-        self.main()
-            .write(move |tx| {
-                let (install, actor) = (install.clone(), actor.clone());
-                Box::pin(async move {
-                    let sql = "UPDATE installs SET config_id = $3, updated_at = $4, schedules_wanted = schedules_wanted + 1 WHERE org_id = $1 AND id = $2";
-                    let params = params![&install.org_id, &install.id, install.config_id.as_ref(), now];
-                    if tx.exec(sql, params).await? != 1 {
-                        return Err(StoreError::NotFound("install"));
-                    }
-                    workflows::wake_install(tx, &install.id, now).await?;
-                    let data = serde_json::json!({ "config_id": install.config_id });
-                    let subject = ("install", install.id.as_str());
-                    record(
-                        tx,
-                        Note { org: &install.org_id, now, kind: "install.updated", subject, actor: &actor, data },
-                    )
-                    .await
-                })
-            })
-            .await?;
-        self.wake_workflows(&org);
-        Ok(())
-    }
-
     /// Removes an install with its inputs, its state, its schedules and its workflows, and revokes its runner. Its jobs, their logs
-    /// and the events stay: what happened has happened.
-    pub async fn forget_install(&self, install: &Install, actor: &str, now: Timestamp) -> Result<()> {
+    /// and the events stay: what happened has happened. With `moves`, only if nothing was set moving since that count was read, and
+    /// no workflow is open.
+    pub async fn forget_install(
+        &self,
+        install: &Install,
+        moves: Option<i64>,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<()> {
         let (install, actor) = (install.clone(), actor.to_owned());
         self.main()
             .write(move |tx| {
                 let (install, actor) = (install.clone(), actor.clone());
                 Box::pin(async move {
+                    let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND (CAST($2 AS BIGINT) IS NULL OR moves = $2)";
+                    if tx.exec(sql, params![&install.id, moves]).await? != 1 {
+                        return Err(StoreError::Conflict("something happens to the install at this moment; look again".into()));
+                    }
+                    let open = "SELECT id FROM workflows WHERE install_id = $1 AND status IN ('pending', 'in-progress', 'approval-awaiting') LIMIT 1";
+                    if moves.is_some() && let Some(open) = tx.get(open, params![&install.id]).await? {
+                        let (id, name) = (open.get::<WorkflowId>(0)?, &install.name);
+                        return Err(StoreError::Conflict(format!("workflow {id} of install `{name}` is not over")));
+                    }
                     apply_change(tx, &install.runner_id, &RunnerChange::Revoke, now).await?;
                     for table in [
                         "DELETE FROM schedules WHERE install_id = $1",

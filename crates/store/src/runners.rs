@@ -172,7 +172,11 @@ impl Store {
             .write(move |tx| {
                 let (org, runner, id, hash, actor) = (org.clone(), runner.clone(), id.clone(), hash.clone(), actor.clone());
                 Box::pin(async move {
-                    find_runner(tx, &org, runner.as_str()).await?;
+                    let found = find_runner(tx, &org, runner.as_str()).await?;
+                    if let Some(install) = &found.install_id {
+                        let there = tx.get("SELECT id FROM installs WHERE id = $1", params![install]).await?;
+                        there.ok_or_else(|| StoreError::Conflict("the install of this runner was forgotten".into()))?;
+                    }
                     tx.exec(
                         "INSERT INTO join_credentials (id, org_id, runner_id, hash, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
                         params![&id, &org, &runner, hash, &actor, now],

@@ -65,6 +65,11 @@ impl Store {
             .write(move |tx| {
                 let (id, wanted) = (id.clone(), wanted.clone());
                 Box::pin(async move {
+                    // Who looked at an older config, or at an install that is gone, has nothing to say.
+                    let made = "UPDATE installs SET schedules_made = $2 WHERE id = $1 AND schedules_made < $2";
+                    if tx.exec(made, params![&id, seen]).await? != 1 {
+                        return Ok(());
+                    }
                     let sql = crate::accounts::static_sql!(COLUMNS, "WHERE install_id = $1");
                     let known: Vec<Schedule> =
                         tx.query(sql, params![&id]).await?.iter().map(from_row).collect::<Result<_>>()?;
@@ -78,8 +83,7 @@ impl Store {
                         let params = params![&id, &new.kind, &new.name, &new.cron, &new.org_id, new.tick_at, new.due_at];
                         tx.exec_later(sql, params).await?;
                     }
-                    let sql = "UPDATE installs SET schedules_made = $2 WHERE id = $1 AND schedules_made < $2";
-                    tx.exec(sql, params![&id, seen]).await.map(|_| ())
+                    Ok(())
                 })
             })
             .await

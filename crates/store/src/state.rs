@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use crate::crypto::OrgKeys;
 use crate::db::{Tx, params};
+use crate::events::{Note, record};
 use crate::workflows::wake_install;
 use crate::{Install, Result, Store, StoreError};
 
@@ -43,6 +44,8 @@ pub(crate) async fn insert_parts(
     if parts.is_empty() {
         return Ok(());
     }
+    // Two that write at the same time must not both make the same version: one of them is told to try again.
+    tx.exec("UPDATE installs SET moves = moves + 1 WHERE id = $1", params![install]).await?;
     let last = "SELECT COALESCE(MAX(version), 0) FROM install_parts WHERE install_id = $1";
     let row = tx.get(last, params![install]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
     let version = row.get::<u64>(0)? + 1;
@@ -133,21 +136,50 @@ impl Store {
         Ok(versions)
     }
 
-    /// Writes a part that no workflow has made; those that are open are woken.
-    pub async fn put_install_part(&self, install: &Install, part: &str, value: &Json, now: Timestamp) -> Result<()> {
+    /// Writes a part that no workflow has made, if nothing was set moving since `moves` was read; workflows that are open are woken.
+    pub async fn put_install_part(
+        &self,
+        install: &Install,
+        moves: i64,
+        (part, value): (&str, &Json),
+        (actor, now): (&str, Timestamp),
+    ) -> Result<bool> {
         let part = SealedPart::new(&self.org_keys(&install.org_id).await?, &install.id, part, value);
-        let (org, id) = (install.org_id.clone(), install.id.clone());
-        self.main()
+        let (org, id, actor) = (install.org_id.clone(), install.id.clone(), actor.to_owned());
+        let written = self
+            .main()
             .write(move |tx| {
-                let (org, id, part) = (org.clone(), id.clone(), part.clone());
+                let (org, id, part, actor) = (org.clone(), id.clone(), part.clone(), actor.clone());
                 Box::pin(async move {
+                    let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND moves = $2";
+                    if tx.exec(sql, params![&id, moves]).await? != 1 {
+                        return Ok(false);
+                    }
+                    let data = serde_json::json!({ "part": part.part });
                     insert_parts(tx, &org, &id, &[part], None, now).await?;
-                    wake_install(tx, &id, now).await
+                    wake_install(tx, &id, now).await?;
+                    let subject = ("install", id.as_str());
+                    record(tx, Note { org: &org, now, kind: "install.state", subject, actor: &actor, data }).await?;
+                    Ok(true)
                 })
             })
             .await?;
         self.wake_workflows(&install.org_id);
-        Ok(())
+        Ok(written)
+    }
+
+    /// How often something was set moving in an install.
+    pub async fn install_moves(&self, install: &InstallId) -> Result<i64> {
+        let install = install.clone();
+        self.main()
+            .glance(move |tx| {
+                let install = install.clone();
+                Box::pin(async move {
+                    let row = tx.get("SELECT moves FROM installs WHERE id = $1", params![&install]).await?;
+                    row.ok_or(StoreError::NotFound("install"))?.get(0)
+                })
+            })
+            .await
     }
 
     /// The versions of an install's state, newest first.

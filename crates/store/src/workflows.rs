@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{AccountId, InstallId, JobId, OrgId, StepId, Timestamp, WorkflowId};
+use model::{AccountId, ConfigId, InstallId, JobId, OrgId, StepId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
@@ -82,6 +82,10 @@ pub struct HeldLock {
     pub workflow_id: WorkflowId,
     pub kind: String,
 }
+
+/// The version of the app that an install is at from now on; none: the newest.
+#[derive(Debug, Clone)]
+pub struct Pin(pub Option<ConfigId>);
 
 /// Whose plans are looked for.
 #[derive(Debug, Clone)]
@@ -190,6 +194,7 @@ impl Store {
         steps: Vec<StepRow>,
         given: Given,
         inputs: Option<InstallInputs>,
+        pin: Option<Pin>,
         idem: Option<Idempotency>,
     ) -> Result<Created> {
         let org = row.org_id.clone();
@@ -205,13 +210,22 @@ impl Store {
         let created = self
             .main()
             .write(move |tx| {
-                let (row, steps, env, inputs, idem) =
-                    (row.clone(), steps.clone(), env.clone(), inputs.clone(), idem.clone());
+                let (row, steps, env, inputs, pin, idem) =
+                    (row.clone(), steps.clone(), env.clone(), inputs.clone(), pin.clone(), idem.clone());
                 Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
                     }
                     let now = row.created_at;
+                    // An install that is being forgotten starts nothing any more.
+                    let moves = "UPDATE installs SET moves = moves + 1 WHERE id = $1";
+                    if tx.exec(moves, params![&row.install_id]).await? != 1 {
+                        return Err(StoreError::NotFound("install"));
+                    }
+                    if let Some(Pin(config)) = &pin {
+                        let sql = "UPDATE installs SET config_id = $2, updated_at = $3, schedules_wanted = schedules_wanted + 1 WHERE id = $1";
+                        tx.exec_later(sql, params![&row.install_id, config.as_ref(), now]).await?;
+                    }
                     tx.exec_later(
                         "INSERT INTO workflows (id, org_id, install_id, type, status, body, created_by, created_at, updated_at, version, dirty, due_at, env) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 1, 0, $8, $9)",
                         params![&row.id, &row.org_id, &row.install_id, &row.kind, &row.status, row.body.to_string(), &row.created_by, now, env],
@@ -350,20 +364,6 @@ impl Store {
                 Box::pin(async move {
                     let sql = "UPDATE workflows SET due_at = $1 WHERE due_at IS NOT NULL AND due_at > $1";
                     tx.exec(sql, params![now]).await.map(|_| ())
-                })
-            })
-            .await
-    }
-
-    /// A workflow of an install that is not over.
-    pub async fn open_workflow(&self, install: &InstallId) -> Result<Option<WorkflowId>> {
-        let install = install.clone();
-        self.main()
-            .glance(move |tx| {
-                let install = install.clone();
-                Box::pin(async move {
-                    let sql = "SELECT id FROM workflows WHERE install_id = $1 AND status IN ('pending', 'in-progress', 'approval-awaiting') LIMIT 1";
-                    tx.get(sql, params![&install]).await?.map(|row| row.get(0)).transpose()
                 })
             })
             .await
@@ -596,6 +596,6 @@ mod tests {
         assert_eq!(given.env_vars["A"], "1");
         let text = serde_json::to_vec(&given).expect("json");
         assert_eq!(Given::read(&text).expect("the new form"), given);
-        assert!(Given::read(b"[]").is_err());
+        assert!(Given::read(b"1").is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{key_value, name, variable};
+use super::{name, variable};
 
 /// How a workflow is started.
 #[derive(Debug, Clone, Args)]
@@ -43,8 +43,8 @@ pub enum Runbooks {
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]
         install: String,
-        /// What the runbook asks for; give it several times for several
-        #[arg(long, value_name = "INPUT=VALUE", value_parser = key_value)]
+        /// What the runbook asks for; without `=` its value is taken from the environment here
+        #[arg(long, value_name = "INPUT=VALUE", value_parser = variable)]
         input: Vec<(String, String)>,
         /// Environment variable of its scripts; without `=` its value is taken from here
         #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]

@@ -125,7 +125,8 @@ async fn synced(client: &Client, args: &RunAction, action: &str) -> Result<(Work
                 Exit::NotFound,
                 format!("the app of install `{}` has no action `{action}`", install.name),
             );
-            let hint = suggestion(action, &names).unwrap_or_else(|| "`ferry actions list` shows them".into());
+            let hint =
+                suggestion(action, &names).unwrap_or_else(|| "`ferry actions list --install NAME` shows them".into());
             return Err(told.hint(hint));
         }
         Err(error) => return Err(error.into()),

@@ -108,8 +108,19 @@ pub(super) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
         return finish(out, &args, &plans, changed);
     }
     agree(out, args.yes, changed)?;
+    let mut done: Vec<String> = Vec::new();
     for plan in &mut plans {
-        apply(client, &args, plan).await?;
+        if let Err(error) = apply(client, &args, plan).await {
+            let told = if done.is_empty() {
+                "no other install was changed".to_owned()
+            } else {
+                format!("done before it: {}", done.join(", "))
+            };
+            return Err(error.hint(format!("{told}; once the file is right, another sync does the rest")));
+        }
+        if plan.action != Action::None {
+            done.push(plan.name.clone());
+        }
     }
     finish(out, &args, &plans, changed)?;
     follow(client, out, &args, &plans).await

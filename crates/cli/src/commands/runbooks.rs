@@ -65,8 +65,9 @@ async fn get(client: &Client, out: &Output, install: &str, name: &str) -> Result
     out.pairs(vec![("runbook", strong(&runbook.name)), ("description", cell(&runbook.description))])?;
     let Some(config) = runbook.configs.first() else { return Ok(()) };
     let inputs = config.inputs.iter().map(|input| {
-        let note = if input.required { "required" } else { "" };
-        vec![strong(&input.name), cell(&input.description), cell(&input.default), dim(note)]
+        let marks = [(input.required, "required"), (input.sensitive, "sensitive")];
+        let note: Vec<&str> = marks.iter().filter(|(on, _)| *on).map(|(_, note)| *note).collect();
+        vec![strong(&input.name), cell(&input.description), cell(&input.default), dim(note.join(", "))]
     });
     if !config.inputs.is_empty() {
         out.table(&["INPUT", "WHAT FOR", "DEFAULT", "?NOTE"], inputs.collect())?;

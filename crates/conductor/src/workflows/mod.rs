@@ -17,7 +17,7 @@ use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{
-    Given, Idempotency, Install, InstallInputs, Result, StepRow, StoreError, WorkflowChange, WorkflowRow, topic,
+    Given, Idempotency, Install, InstallInputs, Pin, Result, StepRow, StoreError, WorkflowChange, WorkflowRow, topic,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -233,13 +233,10 @@ impl Conductor {
         };
         let steps = steps.iter().map(step_row).collect::<Result<Vec<_>>>()?;
         let plan_only = body.request.plan_only;
-        let created = self.store.create_workflow(row, steps, new.given, new.inputs, idem).await?;
         // An install that goes back stays there, until everything is deployed anew.
         let stays = chosen.then(|| config.id.clone());
-        if whole && !plan_only && !created.replayed && install.config_id != stays {
-            let install = Install { config_id: stays, ..install.clone() };
-            self.store.update_install(install, actor.as_str(), now).await?;
-        }
+        let pin = (whole && !plan_only && install.config_id != stays).then_some(Pin(stays));
+        let created = self.store.create_workflow(row, steps, new.given, new.inputs, pin, idem).await?;
         WorkflowId::parse(&created.id).map_err(corrupt)
     }
 
@@ -435,13 +432,15 @@ fn change(
         finished_at: if status.is_over() { loaded.row.finished_at.or(Some(now)) } else { None },
         ..loaded.row.clone()
     };
+    // What a stack tells about itself may come at the same time.
+    let counts = took || outbox.parts.contains_key(crate::STACK);
     Ok(WorkflowChange {
         row,
         steps,
         displays: outbox.displays,
         parts: outbox.parts.into_iter().collect(),
         due_at,
-        moves: took.then_some(moves),
+        moves: counts.then_some(moves),
         freed,
         events,
         actor: actor.to_owned(),

@@ -45,13 +45,13 @@ pub(super) async fn judge(
     resources: &[Value],
     tree: &InstallTree,
 ) -> Result<Report> {
-    let mut policies = Vec::new();
-    for (policy, kind) in asked {
-        match rendered(&policy.contents, tree) {
-            Ok(contents) => policies.push(Policy { name: policy.name.clone(), kind, contents }),
-            Err(reason) => return Ok(denied(&policy.name, &reason)),
-        }
-    }
+    // Rego is taken as it stands: an input that is put into a rule could change the rule.
+    let policies = asked.into_iter().map(|(policy, kind)| Policy {
+        name: policy.name.clone(),
+        kind,
+        contents: policy.contents.clone(),
+    });
+    let policies: Vec<Policy> = policies.collect();
     let subject = match component(config, step).map(|component| &component.kind) {
         Some(ComponentKind::KubernetesManifest(kind)) if kind.manifest.is_some() => {
             match manifest(kind.manifest.as_deref().unwrap_or_default(), tree) {
@@ -126,7 +126,12 @@ fn image(kind: &ComponentKind, step: &Step) -> Subject {
 /// A report in numbers.
 pub(super) fn judged(asked: usize, report: &Report) -> Judged {
     let count = |severity| report.count(severity) as u64;
-    Judged { asked: asked as u64, denied: count(Severity::Deny), warned: count(Severity::Warn) }
+    Judged {
+        asked: asked as u64,
+        evaluated: report.evaluated as u64,
+        denied: count(Severity::Deny),
+        warned: count(Severity::Warn),
+    }
 }
 
 /// Why a report does not let something pass, in one line.

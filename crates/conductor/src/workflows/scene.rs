@@ -16,6 +16,9 @@ use crate::roles::{self, Operation};
 use crate::stack::STACK;
 use crate::{Conductor, Document};
 
+/// What templates read beside inputs and outputs of other parts.
+const UNVERSIONED: [&str; 6] = ["labels", "variables", "install_stack", "actions", "secrets", "cloud_account"];
+
 pub(super) enum Known {
     Nothing,
     /// It goes on, and this is what people should know.
@@ -238,7 +241,16 @@ impl<'a> Scene<'a> {
             state.push(self.part(&format!("components/{need}")).await?["generation"].clone());
         }
         let generation = self.part(&target).await?["generation"].as_u64().unwrap_or_default();
-        let content = Digest::of(json!([own, read, state]).to_string().as_bytes()).to_string();
+        // What else templates may read has no version of its own: there, what comes out of them counts.
+        let text = own.to_string();
+        let more = if UNVERSIONED.iter().any(|name| text.contains(name)) {
+            let tree = self.tree().await?;
+            Digest::of(crate::render(&own, &tree.root).value.to_string().as_bytes()).to_string()
+        } else {
+            String::new()
+        };
+        let content = if more.is_empty() { json!([own, read, state]) } else { json!([own, read, state, more]) };
+        let content = Digest::of(content.to_string().as_bytes()).to_string();
         Ok((format!("{content}@{generation}"), content))
     }
 
@@ -357,7 +369,8 @@ impl<'a> Scene<'a> {
         let found = roles::declared(config).zip(rendered[1].as_array().into_iter().flatten());
         let enabled = found.into_iter().find(|(_, name)| **name == json!(role)).map(|((_, enabled), _)| enabled);
         let stack = self.part(STACK).await?;
-        let switched_on = stack["outputs"]["break_glass_role_arns"].get(&role).is_some();
+        let told = ["break_glass_role_arns", "custom_role_arns"];
+        let switched_on = told.iter().any(|of| stack["outputs"][of].get(&role).is_some());
         Ok(match enabled {
             None => Err(format!("role `{role}`, which {} names, is none of the app's roles", chosen.by)),
             Some(false) if !switched_on => Err(format!(

@@ -128,7 +128,7 @@ fn a_forgotten_install_leaves_nothing_that_ticks() {
         server.reconcile_schedules().await?;
         world.clock.set(of(&world.schedules().await?, "sweep").due_at);
         server.reconcile_schedules().await?;
-        world.store.forget_install(&world.install, "someone", world.now()).await?;
+        world.store.forget_install(&world.install, None, "someone", world.now()).await?;
         assert!(world.schedules().await?.is_empty() && world.workflows().await?.is_empty());
         assert!(world.store.install(&world.install.org_id, "one").await.is_err());
         let runner = world.store.runner(&world.install.org_id, world.install.runner_id.as_str()).await?;

@@ -93,7 +93,7 @@ fn independent_components_run_side_by_side() {
 #[test]
 fn nobody_approves_what_policies_deny() {
     let mut run = deploy();
-    let judged = Judged { asked: 1, denied: 1, warned: 0 };
+    let judged = Judged { asked: 1, evaluated: 1, denied: 1, warned: 0 };
     let plan = |judged| Plan { digest: "d".into(), changes: CHANGE, basis: String::new(), policies: judged };
     run.tell(Event::ApproveAll { by: "ann".into() }).expect("told");
     run.end("sync and plan db", Ended::Denied(plan(judged), "policy `p` denies it".into()));

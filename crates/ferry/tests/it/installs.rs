@@ -202,6 +202,96 @@ async fn deploys_and_sandbox_runs_are_views_of_steps() {
 }
 
 #[tokio::test]
+async fn a_plan_is_made_anew_when_anything_that_it_reads_has_changed() {
+    let system = System::start(options()).await;
+    let rehearsal = Rehearsal::new(&system, &[("step_ms", 0)]).await;
+    let web = "name = \"web\"\ntype = \"kubernetes_manifest\"\nnamespace = \"web\"\nmanifest = \"env: {{ .nuon.labels.env }}\"\n";
+    let queue = "name = \"queue\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\n[local]\ndirectory = \"src\"\n[vars]\nsubnet = \"{{ .nuon.install_stack.outputs.subnet }}\"\n";
+    rehearsal.sync(&system, &[("components/web.toml", web), ("components/queue.toml", queue)]).await;
+    rehearsal.install("one").await;
+    let id = rehearsal.newest("one").await;
+    rehearsal.client.approve_all(&id).await.unwrap();
+    rehearsal.until(&id, "success").await;
+    let label = async |value: &str| {
+        let words = ["--org", &rehearsal.org, "installs", "label", "one", &format!("env={value}")];
+        let output = system.ferry(&words).await;
+        assert!(output.status.success(), "{}", shown(&output));
+        output
+    };
+    let told = shown(&label("dev").await);
+    assert!(told.contains("active"), "it says how the install stands: {told}");
+    let deploy = json!({ "type": "manual_deploy", "component": "web" });
+    let id = rehearsal.start("one", deploy).await;
+    let waiting = rehearsal.until(&id, "approval-awaiting").await;
+    let plan = step(&waiting, "sync and plan web").clone();
+    label("prod").await;
+    let path = format!("/v1/workflows/{id}/steps/{}/approvals/{}/response", plan.id, plan.approval.unwrap().id);
+    let (status, told) = ask(&system, &rehearsal, "POST", &path, json!({ "response_type": "approve" })).await;
+    assert_eq!(status, 201, "{told}");
+    let again = rehearsal.until(&id, "approval-awaiting").await;
+    assert_eq!(step(&again, "sync and plan web").status.status, "discarded");
+    assert_eq!(step(&again, "sync and plan web (retry 1)").status.status, "approval-awaiting");
+    rehearsal.client.approve_all(&id).await.unwrap();
+    rehearsal.until(&id, "success").await;
+    // What its stack tells is something that it reads, too; the stack's id is not for those who may only look.
+    let install = rehearsal.client.install("one").await.unwrap().id;
+    let (_, stack) = ask(&system, &rehearsal, "GET", "/v1/installs/one/stack", json!({})).await;
+    let home = stack["versions"][0]["phone_home_id"].as_str().unwrap().to_owned();
+    let reader = json!({ "name": "reader", "role": "read-only" });
+    let (_, reader) = ask(&system, &rehearsal, "POST", "/v1/tokens", reader).await;
+    for path in ["/v1/installs/one/stack", "/v1/installs/one/state?version=1"] {
+        let url = format!("{}{path}", system.control_url);
+        let request = http().get(url).bearer_auth(reader["token"].as_str().unwrap());
+        let told = request.header("x-nuon-org-id", &rehearsal.org).send().await.unwrap().text().await.unwrap();
+        assert!(told.contains("generation") || told.contains("versions"), "{told}");
+        assert!(!told.contains(&home), "{told}");
+    }
+    let wrong = json!({ "subnet": "half", "install_inputs": { "nope": "1" } });
+    let path = format!("/v1/installs/{install}/phone-home/{home}");
+    assert_eq!(ask(&system, &rehearsal, "POST", &path, wrong).await.0, 409);
+    let state = rehearsal.client.install_state("one", None).await.unwrap().state;
+    assert_ne!(state["install_stack"]["outputs"]["subnet"], "half", "all or nothing");
+    assert_eq!(ask(&system, &rehearsal, "POST", &path, json!({ "subnet": "a" })).await.0, 201);
+    let done = rehearsal.done("one", json!({ "type": "manual_deploy", "component": "queue" })).await;
+    assert_eq!(step(&done, "apply queue").status.status, "success", "not `no changes`");
+}
+
+#[tokio::test]
+async fn only_what_may_be_started_by_hand_is() {
+    let system = System::start(options()).await;
+    let rehearsal = Rehearsal::new(&system, &[("step_ms", 0)]).await;
+    let hidden =
+        "name = \"hidden\"\n[[triggers]]\ntype = \"post-provision\"\n[[steps]]\nname = \"s\"\ncommand = \"true\"\n";
+    // Nothing is left of the manifest, so there is nothing that a policy could let pass.
+    let web = "name = \"web\"\ntype = \"kubernetes_manifest\"\nnamespace = \"web\"\nauto_approve_on_policies_passing = true\nmanifest = \"{{ if eq .nuon.inputs.inputs.host \\\"never\\\" }}a: b{{ end }}\"\n";
+    let policy = "[[policy]]\ntype = \"kubernetes_manifest\"\nengine = \"opa\"\nname = \"never\"\ncomponents = [\"*\"]\ncontents = \"\"\"\npackage nuon\ndeny contains \"never\" if { true }\n\"\"\"\n";
+    let files = [("actions/hidden.toml", hidden), ("components/web.toml", web), ("policies.toml", policy)];
+    rehearsal.sync(&system, &files).await;
+    rehearsal.install("one").await;
+    let id = rehearsal.newest("one").await;
+    rehearsal.client.approve_all(&id).await.unwrap();
+    rehearsal.until(&id, "success").await;
+    let body = json!({ "type": "action_workflow_run", "action": "hidden" });
+    let (status, told) = ask(&system, &rehearsal, "POST", "/v1/installs/one/workflows", body).await;
+    assert_eq!((status, told["error"].as_str().unwrap().contains("manual")), (409, true), "{told}");
+    rehearsal.sync(&system, &[("components/web.toml", &web.replace("never", "ever"))]).await;
+    let id = rehearsal.start("one", json!({ "type": "manual_deploy", "component": "web" })).await;
+    rehearsal.until(&id, "approval-awaiting").await;
+    // A workflow that is open keeps an install; once it is forgotten by force, nothing of it is left to stumble over.
+    let install = rehearsal.client.install("one").await.unwrap();
+    let forget = async |force: bool| {
+        let body = json!({ "force": force });
+        ask(&system, &rehearsal, "POST", "/v1/installs/one/forget", body).await.0
+    };
+    assert_eq!(forget(false).await, 409);
+    assert_eq!(forget(true).await, 200);
+    assert!(rehearsal.client.workflows(None, 10).await.unwrap().is_empty());
+    let path = format!("/v1/runners/{}/join-commands", install.runner_id);
+    let (status, told) = ask(&system, &rehearsal, "POST", &path, json!({})).await;
+    assert_eq!((status, told["error"].as_str().unwrap().contains("forgotten")), (409, true), "{told}");
+}
+
+#[tokio::test]
 async fn an_install_is_forgotten_when_nothing_is_left() {
     let system = System::start(options()).await;
     let rehearsal = Rehearsal::new(&system, &[("step_ms", 0)]).await;

@@ -306,6 +306,15 @@ async fn of_install(
     Ok(List::new(actions, page))
 }
 
+/// Whether people may start an action.
+pub(super) fn by_hand(action: &config::Action) -> ApiResult<()> {
+    if action.triggers.iter().any(|t| t.r#type == "manual") {
+        return Ok(());
+    }
+    let text = format!("action `{}` has no `manual` trigger, so nobody can start it by hand", action.name);
+    Err(ApiError::new(api::ErrorCode::Conflict, text).hint("add `[[triggers]] type = \"manual\"` and sync"))
+}
+
 /// Runs an action of the app on an install. Its templates are rendered against what is known of the install now.
 #[utoipa::path(post, path = "/v1/installs/{install_id}/action-workflows/runs", tag = "actions", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::CreateActionWorkflowRun, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn run(
@@ -338,10 +347,7 @@ async fn run(
         ));
     };
     let action = sections::alone(&section)?.actions.into_iter().next().ok_or(StoreError::NotFound("action"))?;
-    if !action.triggers.iter().any(|t| t.r#type == "manual") {
-        let text = format!("action `{}` has no `manual` trigger, so nobody can start it by hand", action.name);
-        return Err(ApiError::new(api::ErrorCode::Conflict, text).hint("add `[[triggers]] type = \"manual\"` and sync"));
-    }
+    by_hand(&action)?;
     let mut new =
         NewWorkflow::new(WorkflowKind::ActionWorkflowRun { action: action.name, trigger: "manual".to_owned() });
     new.given.env_vars = wanted.run_env_vars;

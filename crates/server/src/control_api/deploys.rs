@@ -24,8 +24,8 @@ use crate::request::{Create, List, Page, Params};
 
 pub(super) const DEPLOY: &str = "dpl";
 pub(super) const SANDBOX_RUN: &str = "sbr";
-/// How many deploys a component is shown with.
-const RECENT: u64 = 1;
+/// Among so many of the newest is the deploy that a component is shown with; looks do not count.
+const RECENT: u64 = 10;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -88,6 +88,9 @@ impl<'a> Attempt<'a> {
             (StepStatus::Approved, Some(StepStatus::Pending)) if !over => "queued",
             (StepStatus::Approved, _) => "cancelled",
         };
+        if plan.status == StepStatus::Pending && over {
+            return (word, "it was not attempted".to_owned());
+        }
         let said = apply.filter(|apply| !apply.reason.is_empty()).unwrap_or(plan);
         (word, said.reason.clone())
     }
@@ -406,7 +409,9 @@ async fn install_components(
     for component in found {
         let target = format!("components/{}", component.name);
         let part = parts.get(&target).unwrap_or(&Value::Null);
-        let deploys = deploys_of(&state, &at, &install, Target::Part(target.clone()), 0, RECENT).await?;
+        let mut deploys = deploys_of(&state, &at, &install, Target::Part(target.clone()), 0, RECENT).await?;
+        deploys.retain(|deploy| !deploy.plan_only);
+        deploys.truncate(1);
         shown.push(wire::InstallComponent {
             id: component.id.clone(),
             install_id: install.id.to_string(),

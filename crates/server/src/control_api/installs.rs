@@ -14,7 +14,7 @@ use http::StatusCode;
 use model::labels::{Labels, Selector};
 use model::runner::RunnerKind;
 use model::{AppId, ConfigId, Digest, InstallId, OrgId, RunnerId, constants, spec};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{NewRunner, StoreError, archive_key};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -46,10 +46,22 @@ pub(super) async fn wire(state: &AppState, install: store::Install) -> ApiResult
     labelled(state, install, labels).await
 }
 
+/// How the sandbox stands, and the components all together.
+fn statuses(parts: &BTreeMap<String, Value>) -> (String, String) {
+    let status = |part: &Value| part["status"].as_str().unwrap_or("pending").to_owned();
+    let sandbox = parts.get("sandbox").map_or_else(|| "pending".to_owned(), status);
+    let components = parts.iter().filter(|(part, _)| part.starts_with("components/"));
+    let components: BTreeSet<String> = components.map(|(_, part)| status(part)).collect();
+    // `active` is the first of them in the order of the alphabet, too.
+    (sandbox, components.into_iter().next().unwrap_or_else(|| "pending".to_owned()))
+}
+
 async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> ApiResult<Install> {
     let runner = state.store().runner(&install.org_id, install.runner_id.as_str()).await?;
     let (metadata, config) = (install_settings::metadata(&install), install_settings::shown(&install));
     let cloud = |key: &str| install.cloud.get(key).cloned();
+    let (_, parts) = state.store().install_parts(&install.org_id, &install.id, None).await?;
+    let (sandbox_status, composite_component_status) = statuses(&parts);
     Ok(Install {
         id: install.id,
         org_id: install.org_id,
@@ -57,8 +69,8 @@ async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> 
         name: install.name,
         runner_id: install.runner_id,
         runner_status: runners::status(state, &runner).0.to_owned(),
-        sandbox_status: "pending".into(),
-        composite_component_status: "pending".into(),
+        sandbox_status,
+        composite_component_status,
         workflow_id: String::new(),
         cloud_platform: install.platform,
         aws_account: cloud("aws_account").and_then(|v| serde_json::from_value(v).ok()),
@@ -207,20 +219,7 @@ async fn get(
     Path(install): Path<String>,
 ) -> ApiResult<Json<Install>> {
     let install = state.store().install(&at.org, &install).await?;
-    let (_, parts) = state.store().install_parts(&at.org, &install.id, None).await?;
-    let status = |part: &serde_json::Value| part["status"].as_str().unwrap_or_default().to_owned();
-    let mut shown = wire(&state, install).await?;
-    if let Some(sandbox) = parts.get("sandbox") {
-        shown.sandbox_status = status(sandbox);
-    }
-    let components: BTreeSet<String> =
-        parts.iter().filter(|(part, _)| part.starts_with("components/")).map(|(_, part)| status(part)).collect();
-    if components.iter().any(|status| status == "active") {
-        shown.composite_component_status = "active".into();
-    } else if let Some(status) = components.first() {
-        shown.composite_component_status.clone_from(status);
-    }
-    Ok(Json(shown))
+    Ok(Json(wire(&state, install).await?))
 }
 
 /// Runs an action that carries its steps in the request.

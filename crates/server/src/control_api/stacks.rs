@@ -7,9 +7,9 @@ use axum::Json;
 use axum::extract::{Path, State};
 use conductor::{PhoneHome, STACK};
 use http::StatusCode;
-use model::{InstallId, id};
+use model::{InstallId, JobState, Role, id};
 use serde_json::{Map, Value, json};
-use store::StoreError;
+use store::{JobFilter, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -18,6 +18,8 @@ use crate::auth::{Operator, Reader};
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Page};
 
+/// Open jobs of a forgotten install that are ended at once; those beyond end by their own time.
+const JOBS_MAX: u64 = 1000;
 /// Words in what a stack tells that are about the call, not about the stack.
 const ABOUT_THE_CALL: [&str; 3] = ["request_type", "phone_home_type", "install_inputs"];
 
@@ -49,9 +51,11 @@ async fn get(
             continue;
         }
         let status = if generation == newest { stack["status"].as_str().unwrap_or_default() } else { "outdated" };
-        let phone_home_id = stack["phone_home_id"].as_str().unwrap_or_default().to_owned();
+        // Whoever knows it is the stack: it is not for those who may only look.
+        let own = stack["phone_home_id"].as_str().filter(|_| at.role >= Role::Operator && generation == newest);
+        let phone_home_id = own.unwrap_or_default().to_owned();
         let base = &state.config.control.public_url;
-        let url = format!("{base}/v1/installs/{}/phone-home/{phone_home_id}", install.id);
+        let url = own.map(|id| format!("{base}/v1/installs/{}/phone-home/{id}", install.id)).unwrap_or_default();
         let local = install.platform == "local";
         shown.push(wire::InstallStackVersion {
             id: stack_id,
@@ -119,12 +123,9 @@ async fn forget(
     request: Create<wire::ForgetInstall>,
 ) -> ApiResult<Json<Value>> {
     let install = state.store().install(&at.org, &install).await?;
+    let moves = state.store().install_moves(&install.id).await?;
     if !request.value.force {
         let name = &install.name;
-        if let Some(open) = state.store().open_workflow(&install.id).await? {
-            let text = format!("workflow {open} of install `{name}` is not over");
-            return Err(ApiError::new(api::ErrorCode::Conflict, text).hint("cancel it first, or use force"));
-        }
         if state.conductor.is_deployed(&install).await? {
             let text =
                 format!("something of install `{name}` is still deployed, and nobody could tear it down any more");
@@ -132,7 +133,15 @@ async fn forget(
             return Err(ApiError::new(api::ErrorCode::Conflict, text).hint(hint));
         }
     }
-    state.store().forget_install(&install, at.actor(), state.conductor.now()).await?;
+    let moves = (!request.value.force).then_some(moves);
+    state.store().forget_install(&install, moves, at.actor(), state.conductor.now()).await?;
+    // Nobody is left to carry them out.
+    for open in [JobState::Queued, JobState::Claimed, JobState::Running] {
+        let filter = JobFilter { install: Some(install.id.clone()), state: Some(open), ..JobFilter::default() };
+        for job in state.store().jobs(&at.org, filter, 0, JOBS_MAX).await? {
+            state.store().cancel(&at.org, &job.id, at.actor(), state.conductor.now()).await?;
+        }
+    }
     Ok(Json(json!({})))
 }
 

@@ -364,6 +364,13 @@ pub(super) async fn begin(
     mut new: NewWorkflow,
     idem: Option<store::Idempotency>,
 ) -> ApiResult<Started> {
+    if let WorkflowKind::ActionWorkflowRun { action, .. } = &new.request.kind {
+        let config = state.conductor.config_of(install).await?;
+        let document = state.conductor.document(&at.org, &install.app_id, &config.id).await?;
+        if let Some(found) = document.config.actions.iter().find(|known| known.name == *action) {
+            super::action_workflows::by_hand(found)?;
+        }
+    }
     if let WorkflowKind::RunbookRun { runbook } = &new.request.kind {
         let config = state.conductor.config_of(install).await?;
         let document = state.conductor.document(&at.org, &install.app_id, &config.id).await?;
@@ -659,7 +666,10 @@ async fn state(
     Params(wanted): Params<AtVersion>,
 ) -> ApiResult<Json<wire::InstallState>> {
     let install = state.store().install(&at.org, &install).await?;
-    let (version, parts) = state.store().install_parts(&at.org, &install.id, wanted.version).await?;
+    let (version, mut parts) = state.store().install_parts(&at.org, &install.id, wanted.version).await?;
+    if let Some(stack) = parts.get_mut(conductor::STACK).and_then(Value::as_object_mut) {
+        stack.remove("phone_home_id");
+    }
     if wanted.version.is_some_and(|wanted| wanted != version) {
         return Err(StoreError::NotFound("version of the state").into());
     }

@@ -22,8 +22,6 @@ fn changes_at_a_time_are_all_kept() {
         let install = s.install(&world.org, world.install.as_str()).await?;
         assert_eq!(install.settings["labels"].as_object().map(|labels| labels.len()), Some(8));
 
-        // The version of the app that it is at changes by itself.
-        s.update_install(install.clone(), "ann", now).await?;
         let refused = s.change_settings(&world.org, &world.install, "ann", now, |settings| {
             settings["labels"] = json!({});
             Err(StoreError::Conflict("no".into()))

@@ -65,6 +65,7 @@ fn the_next_state_is_written_by_one() {
             Given { masked_values: vec!["secret value".to_owned()], ..Given::default() },
             None,
             None,
+            None,
         )
         .await?;
         let (read, found) = s.workflow_with_steps(&world.org, &first.id).await?;
@@ -80,9 +81,9 @@ fn the_next_state_is_written_by_one() {
         assert!(s.due_workflows(now.plus_s(100), now.plus_s(110), 10).await?.is_empty(), "nothing is left to do");
         // What others hold; and of two who set something moving, one.
         let second = row(&world, now);
+        s.create_workflow(second.clone(), Vec::new(), Given::default(), None, None, None).await?;
         let (moves, held) = s.held_locks(&world.install, &second.id).await?;
         assert_eq!((held.len(), held[0].lock.as_str()), (1, "a"));
-        s.create_workflow(second.clone(), Vec::new(), Given::default(), None, None).await?;
         let moving = |row: &WorkflowRow| WorkflowChange { moves: Some(moves), ..change(row, &[], now) };
         assert!(s.change_workflow(moving(&second)).await?);
         let (read, _) = s.workflow_with_steps(&world.org, &first.id).await?;
@@ -116,7 +117,7 @@ fn a_job_that_ends_makes_its_workflow_due() {
         let (s, now) = (&world.store, world.now());
         let workflow = row(&world, now);
         let steps = [step(now, 0, "in-progress", None), step(now, 1, "success", None)];
-        s.create_workflow(workflow.clone(), steps.to_vec(), Given::default(), None, None).await?;
+        s.create_workflow(workflow.clone(), steps.to_vec(), Given::default(), None, None, None).await?;
         let (read, _) = s.workflow_with_steps(&world.org, &workflow.id).await?;
         let new = NewJob { step_id: Some(steps[0].id.clone()), ..world.job(JobType::ActionsWorkflow) };
         let running = world.running(new, &[]).await?;
@@ -139,7 +140,7 @@ fn the_state_of_an_install_has_versions() {
     on_both(|world| async move {
         let (s, now) = (&world.store, world.now());
         let mut workflow = row(&world, now);
-        s.create_workflow(workflow.clone(), Vec::new(), Given::default(), None, None).await?;
+        s.create_workflow(workflow.clone(), Vec::new(), Given::default(), None, None, None).await?;
         let writes = [
             vec![("sandbox".to_owned(), json!({ "n": 1 }))],
             vec![("components/a".to_owned(), json!({ "n": 1 })), ("components/b".to_owned(), json!({ "n": 1 }))],
