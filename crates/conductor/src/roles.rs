@@ -50,7 +50,7 @@ pub fn choose(config: &AppConfig, operation: Operation, given: Option<&str>) -> 
             let action = config.actions.iter().find(|action| action.name == name);
             let broken = action.and_then(|action| Some((action.break_glass_role.as_deref()?, "`break_glass_role`")));
             let own = action.and_then(|action| Some((action.role.as_deref()?, "the action")));
-            broken.or(of_step.map(|role| (role, "the runbook"))).or(own)
+            broken.or_else(|| of_step.map(|role| (role, "the runbook"))).or(own)
         }
         Operation::Secrets => None,
     };
