@@ -56,9 +56,14 @@ run apps sync examples/shop --app shop --no-wait
 run installs create acme --app shop
 run installs set acme --approvals approve-all
 run workflows watch "$(ferry workflows list --json | sed -n 's/.*"id": "\(wfl[0-9a-z]*\)".*/\1/p' | head -n 1)"
+run installs components acme
+run installs policies acme
 run installs inputs acme --set shop_name="Ada's corner"
+run runbooks run reopen --install acme --input reason=stocktaking
+run installs schedules acme
 run installs deprovision acme
 run installs history acme
+run installs forget acme --yes
 run orgs select demo
 run runners get local
 
