@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings the whole system up, syncs an example app and builds it, runs its actions on the local runner, and leaves the system up (ONCE=1:
-# stops it).
+# Brings the whole system up, syncs example apps and builds them, runs actions and real Terraform on local runners, and leaves the system
+# up (ONCE=1: stops it).
 source "$(dirname "$0")/lib.sh"
 need_rust
 bin=${CARGO_TARGET_DIR:-$PWD/target}/debug
@@ -22,7 +22,15 @@ say "building"
 cargo build --quiet -p ferry -p runner
 "$bin/ferry" dev --data-dir "$data" >"$data/dev.out" 2>&1 &
 dev=$!
-stop() { kill -TERM "$dev" 2>/dev/null || true; wait "$dev" 2>/dev/null || true; }
+runners=()
+stop() { kill -TERM "$dev" "${runners[@]}" 2>/dev/null || true; wait "$dev" "${runners[@]}" 2>/dev/null || true; }
+# start_runner INSTALL: what the customer does with the join command.
+start_runner() {
+    local command
+    command=$(ferry runners join-command "$1" 2>/dev/null | grep -o 'FERRY_RUNNER_JOIN=.*')
+    env FERRY_RUNNER_STATE_DIR="$data/runner-$1" PATH="$bin:$PATH" sh -c "exec env $command" >"$data/runner-$1.log" 2>&1 &
+    runners+=($!)
+}
 trap 'stop; exit 1' INT TERM
 trap '[ -n "${ok:-}" ] || { cat "$data/dev.out" >&2; stop; }' EXIT
 for _ in $(seq 1 300); do
@@ -48,6 +56,55 @@ run installs inputs local --set shop_name="Ada's corner"
 run actions run greet --install local
 run actions run --install local --file examples/hello/action.toml
 run jobs list --limit 3
+
+# Terraform for real: what was approved is applied, exactly that, by a runner on the customer's side. The modules use nothing but what is
+# built into Terraform.
+if command -v terraform >/dev/null 2>&1; then
+    echo "Welcome" >"$data/banner.txt"
+    run apps create guestbook
+    run apps sync examples/guestbook --app guestbook
+    run installs create acme --app guestbook --input banner_file="$data/banner.txt"
+    say "
+# The customer starts the runner; here that is this machine."
+    start_runner acme
+    workflow() { ferry workflows list --json | sed -n 's/.*"id": "\(wfl[0-9a-z]*\)".*/\1/p' | head -n 1; }
+    first=$(workflow)
+    for _ in $(seq 1 200); do
+        ferry workflows get "$first" | grep -q approval-awaiting && break
+        sleep 0.1
+    done
+    step=$(ferry workflows get "$first" | sed -n 's/.*approval-awaiting.*\(stp[0-9a-z]*\).*/\1/p' | head -n 1)
+    run steps plan "$step"
+    run steps approve "$step"
+    say "
+# The rest is approved as it comes: two components side by side, then the one that needs both."
+    run workflows approve-all "$first"
+    run workflows watch "$first"
+    run installs components acme
+    say "
+# Another input: only what reads it moves."
+    run installs inputs acme --set shards=3 --approve-all
+    say "
+# Nothing has drifted; then somebody changes a file that the web tier reads."
+    run installs drift acme --component web
+    echo "Closed on Sundays" >"$data/banner.txt"
+    run installs drift acme --component web || true
+    run installs deploy acme --component web --approve-all
+    say "
+# A new version of the app, and the way back."
+    rm -rf "$data/guestbook" && cp -r examples/guestbook "$data/guestbook"
+    sed -i 's/engine = "postgres"/engine = "mysql"/' "$data/guestbook/src/database/main.tf"
+    run apps sync "$data/guestbook" --app guestbook
+    run installs deploy acme --approve-all
+    run installs rollback acme --approve-all
+    say "
+# Every state is kept, sealed with a key that only the customer has; the vendor sees addresses."
+    run states list acme
+    run states show acme --component web
+    run installs deprovision acme --approve-all
+else
+    say "terraform is not on PATH: its part of the demo is left out"
+fi
 
 # A whole life of an install, played: no cloud is needed.
 run orgs create rehearsal --simulated

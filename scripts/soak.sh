@@ -3,7 +3,9 @@
 #   PART=sim       10,000 seeds of the simulator (SEEDS)
 #   PART=fleet     workflows of 1,000 fleets (FERRY_FLEET_SEEDS) of 50 installs (FERRY_FLEET_INSTALLS), to each of which 20
 #                  things happen (FERRY_FLEET_EVENTS): people, failures, dying servers, jumping clocks
-#   PART=scale     an app of 2,000 components, the most there may be (FERRY_SCALE_COMPONENTS), provisioned and torn down
+#   PART=scale     an app of 5,000 components, the most there may be (FERRY_SCALE_COMPONENTS), provisioned and torn down
+#   PART=terraform Terraform's suite with OpenTofu, all real providers, a plan of 200 MB and a state of 100 MB
+#   PART=logs      a GiB printed at once arrives byte for byte; 10 million random cases of masking
 #   PART=linear    a million operations against both databases (FERRY_LINEAR_OPS)
 #   PART=load      the server killed under full load for 600 s (FERRY_SOAK_S); FERRY_LOAD=replicas: one of two replicas on
 #                  PostgreSQL; FERRY_LOAD=database: PostgreSQL itself
@@ -48,19 +50,33 @@ fleet() {
         cargo test --release -p sim --all-features --test it fleet -- --nocapture
 }
 
+terraform() {
+    PATH="$(realpath "$target/terraform-tools/bin"):$PATH"
+    export PATH FERRY_ALL_PROVIDERS=1
+    it real_providers
+    it heavy --ignored --test-threads 1
+    FERRY_TEST_PROGRAM=tofu it terraform:: states::
+}
+
 case $part in
     templates) templates && exit 0 || exit 1 ;;
     forgery) FERRY_FORGERIES=1000000 cargo test --release -p model forgeries -- --nocapture && exit 0 || exit 1 ;;
     fleet) fleet && exit 0 || exit 1 ;;
     store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
+    terraform) scripts/terraform-tools.sh all && scripts/terraform-tools.sh tofu ;;&
     apps) scripts/python-tools.sh && FERRY_ALL_MUTATIONS=1 cargo test --release -p config --test it -- --nocapture mutations ;;&
-    sim | scale | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
-    *) say "there is no part '$part': use sim, fleet, scale, linear, load, networks, herd, forgery, kills, store, apps or templates"; exit 2 ;;
+    sim | scale | terraform | logs | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
+    *) say "there is no part '$part': use sim, fleet, scale, terraform, logs, linear, load, networks, herd, forgery, kills, store, apps or templates"; exit 2 ;;
 esac
 case $part in
     # A seed that breaks an invariant is printed with its story.
     sim) "$bins/ferry" sim --seeds "${SEEDS:-10000}" --runners 4 --jobs 24 ;;
-    scale) FERRY_SCALE_COMPONENTS=${FERRY_SCALE_COMPONENTS:-2000} FERRY_SCALE_S=${FERRY_SCALE_S:-900} it scale ;;
+    scale) FERRY_SCALE_COMPONENTS=${FERRY_SCALE_COMPONENTS:-5000} FERRY_SCALE_S=${FERRY_SCALE_S:-900} it scale ;;
+    terraform) terraform ;;
+    logs)
+        FERRY_LOG_MIB=1024 it a_flood
+        FERRY_MASK_CASES=10000000 FERRY_SEED=$RANDOM cargo test --release -p mask --test it -- --nocapture
+        ;;
     linear) FERRY_LINEAR_OPS=${FERRY_LINEAR_OPS:-1000000} it linear --test-threads 1 ;;
     load) FERRY_SOAK_S=${FERRY_SOAK_S:-600} FERRY_LOAD=${FERRY_LOAD:-server} it load_kills ;;
     networks) FERRY_SOAK_S=${FERRY_SOAK_S:-120} it bad_networks clocks disk_full ;;

@@ -14,6 +14,7 @@ mkdir -p target
 scripts/python-tools.sh
 scripts/apt-tools.sh
 scripts/oci-tools.sh
+scripts/terraform-tools.sh
 # Most tests wait for processes; more threads than cores keep both busy.
 RUST_TEST_THREADS=${RUST_TEST_THREADS:-4} cargo test --workspace --all-features --lib --bins --tests 2>&1 | tee target/test.log
 scripts/hygiene.sh

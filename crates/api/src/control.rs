@@ -78,6 +78,7 @@ mod configs;
 mod deploys;
 mod installs;
 mod workflows;
+mod workspaces;
 
 pub use action_workflows::*;
 pub use builds::*;
@@ -86,6 +87,7 @@ pub use configs::*;
 pub use deploys::*;
 pub use installs::*;
 pub use workflows::*;
+pub use workspaces::*;
 
 wire! {
     /// Who asks.
@@ -437,6 +439,38 @@ wire! {
         /// More may come.
         pub open: bool,
         pub created_at: Timestamp,
+        /// What it takes, compressed; where the stream itself was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub size_bytes: Option<u64>,
+        /// When it was deleted: by its org's retention, or by someone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub deleted_at: Option<Timestamp>,
+        /// What a reader should know: that it was deleted, or that the org's quota is used up.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub note: String,
+    }
+
+    /// What an org keeps of its logs.
+    pub struct LogKeeping {
+        /// How long a log is kept after its last line; without end where it is missing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub retention_s: Option<u64>,
+        /// How much all logs may take, compressed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub quota_bytes: Option<u64>,
+        /// What they take now.
+        pub size_bytes: u64,
+        /// How many there are, one for each execution of a job.
+        pub logs: u64,
+    }
+
+    pub struct UpdateLogKeeping {
+        /// At least a day; 0: without end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub retention_s: Option<u64>,
+        /// 0: without bound.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub quota_bytes: Option<u64>,
     }
 
     /// One line (or the piece of a line that lay in one chunk).

@@ -5,6 +5,7 @@ pub mod client;
 pub mod control;
 pub mod error;
 pub mod runner;
+pub mod terraform;
 
 pub use error::{ErrorBody, ErrorCode};
 

@@ -10,9 +10,11 @@ mod drone;
 mod floor;
 mod growth;
 mod herd;
+mod logs;
 mod parked;
 mod registry;
 mod system;
+mod terraform;
 mod throughput;
 mod work;
 mod workflows;
@@ -108,8 +110,19 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 9] =
-    ["idle", "apps", "dispatch", "throughput", "work", "workflows", "registry", "parked", "growth"];
+const PARTS: [&str; 11] = [
+    "idle",
+    "apps",
+    "dispatch",
+    "throughput",
+    "work",
+    "workflows",
+    "terraform",
+    "logs",
+    "registry",
+    "parked",
+    "growth",
+];
 
 /// Measures these parts; all of them when none is named.
 async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
@@ -161,6 +174,14 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
         let rows_s = 4.0 * floor::group_commit_jobs_s()?;
         let floors = workflows::Floors { round_trip_ms, commit_ms, rows_s };
         figures.extend(workflows::figures(&options(dist)?, &floors).await?);
+    }
+    if wanted("terraform") {
+        eprintln!("terraform …");
+        figures.extend(terraform::figures(options(dist)?).await?);
+    }
+    if wanted("logs") {
+        eprintln!("logs …");
+        figures.extend(logs::figures(options(dist)?, round_trip_ms).await?);
     }
     if wanted("registry") {
         eprintln!("registry …");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use model::{JobGroup, JobId, JobState, JobType, Outcome, Role};
+use model::{JobGroup, JobId, JobState, JobType, Outcome, Role, Timestamp};
 
 /// For the help of the whole command line.
 pub const EXIT_CODES: &str = "\
@@ -16,6 +16,9 @@ Exit codes:
   4  there is no such thing
   5  the state of the thing does not allow it, or the name is taken
   6  the control plane can't be reached
+  7  the workflow was cancelled
+  8  the workflow waits for an approval
+  9  something has drifted
 
 A command that waits for a job ends as the job did: 0 finished, the exit
 code of the failed step, 124 timed out, 125 unknown, 130 cancelled,
@@ -88,6 +91,9 @@ pub enum Command {
     /// Steps of workflows: plans to approve, failures to retry
     #[command(subcommand, visible_alias = "step")]
     Steps(Steps),
+    /// What Terraform keeps of installs: states, their history, locks
+    #[command(subcommand, visible_alias = "state")]
+    States(States),
     /// Deployable parts of apps
     #[command(subcommand, visible_alias = "component")]
     Components(Components),
@@ -188,18 +194,29 @@ pub enum Orgs {
         /// Name or id
         name: String,
     },
+    /// Show or change what the selected org keeps of its logs
+    Logs {
+        /// How long a log is kept after its last line, like `30d`; `0` without end
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        retention: Option<Duration>,
+        /// How much all logs may take, compressed, like `20GiB`; `0` without bound. Beyond it jobs go on, and gaps say what was left out
+        #[arg(long, value_name = "SIZE", value_parser = size)]
+        quota: Option<u64>,
+    },
 }
 
 mod apps;
 mod builds;
 mod installs;
 mod policies;
+mod states;
 mod workflows;
 
 pub(crate) use apps::{AppDir, Apps, GraphFormat, SyncApp, Variables};
 pub(crate) use builds::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
 pub(crate) use installs::SyncInstalls;
 pub(crate) use policies::{Policies, TestPolicies};
+pub(crate) use states::{Part, States};
 pub(crate) use workflows::{
     Deploy, Deprovision, Drift, Provision, Reprovision, Rollback, Runbooks, SetInstall, Start, Steps, Teardown,
     Workflows,
@@ -245,6 +262,9 @@ pub enum Installs {
         /// Only change them; deploy nothing
         #[arg(long, requires = "set")]
         no_deploy: bool,
+        /// Approve all plans of the deploy without asking
+        #[arg(short = 'y', long, requires = "set", conflicts_with = "no_deploy")]
+        approve_all: bool,
     },
     /// Bring an install up: stack, sandbox, components
     Provision(Provision),
@@ -258,7 +278,9 @@ pub enum Installs {
     Deprovision(Deprovision),
     /// Go back to an earlier version of the app
     Rollback(Rollback),
-    /// Look whether something differs from what was deployed
+    /// Look whether something differs from what was deployed: the sandbox and every component
+    ///
+    /// Changes nothing, unless `--reconcile` is given. Ends with 9 where something has drifted.
     Drift(Drift),
     /// Say whether plans wait for a person, and which components are in
     Set(SetInstall),
@@ -477,21 +499,59 @@ pub enum Jobs {
     },
     /// Wait for the end of a job
     Wait { id: JobId },
+    /// Delete the log of a job that has ended, for good
+    EraseLog { id: JobId },
 }
 
 #[derive(Debug, Args)]
 pub struct Logs {
-    /// Job
-    pub id: JobId,
+    /// Job, step of a workflow, build or log stream
+    pub id: String,
+    #[command(flatten)]
+    pub options: LogOptions,
+}
+
+/// What of a log is shown, and how.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LogOptions {
     /// Go on until the job has ended
     #[arg(long, short)]
     pub follow: bool,
+    /// From this time on: a duration back from now (`10m`), or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+    /// Up to this time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
+    /// Only this step of the job
+    #[arg(long)]
+    pub step: Option<String>,
     /// Only this pipe
     #[arg(long, value_parser = ["stdout", "stderr", "system"])]
     pub pipe: Option<String>,
+    /// At least this level; what is written to stderr is an error
+    #[arg(long, value_parser = ["trace", "debug", "info", "warn", "error", "fatal"])]
+    pub level: Option<String>,
+    /// Only lines with this text
+    #[arg(long, value_name = "TEXT")]
+    pub grep: Option<String>,
+    /// The text is a regular expression
+    #[arg(long, short = 'E', requires = "grep")]
+    pub regex: bool,
     /// The bytes as they were written
-    #[arg(long, conflicts_with_all = ["follow", "json"])]
+    #[arg(long, conflicts_with_all = ["follow", "json", "since", "until", "step", "level", "grep"])]
     pub raw: bool,
+    /// Save it to a file, as text; `.ndjson`: as records; with `.gz` at the end: compressed
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["follow", "json"])]
+    pub output: Option<std::path::PathBuf>,
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    if let Ok(back) = model::time::parse_duration(text) {
+        return Ok(Timestamp::from_system(std::time::SystemTime::now() - back));
+    }
+    Timestamp::try_from(text.to_owned())
+        .map_err(|_| format!("`{text}` is no time: write `10m`, or `2026-01-31T12:00:00Z`"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

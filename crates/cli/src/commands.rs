@@ -1,5 +1,6 @@
 //! One file per noun. A command gets what was typed, asks the control plane, and prints through `Output`.
 
+use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
 use api::client::{Client, ClientError, Options};
@@ -17,6 +18,7 @@ mod artifacts;
 mod auth;
 mod builds;
 mod contexts;
+mod drift;
 mod events;
 mod install_files;
 mod install_views;
@@ -28,11 +30,12 @@ mod orgs;
 mod policies;
 mod runbooks;
 mod runners;
+mod states;
 mod tokens;
 mod version;
 mod workflows;
 
-pub(crate) use workflows::{plan_summary, plan_title};
+pub(crate) use workflows::{plan_lines, plan_summary, plan_title};
 
 /// For one try of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -48,6 +51,7 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
         Command::Apps(command) => Box::pin(apps::run(global, out, command)).await,
         Command::Installs(command) => Box::pin(installs::run(&connect(global).await?, out, command)).await,
         Command::Workflows(command) => Box::pin(workflows::run(&connect(global).await?, out, command)).await,
+        Command::States(command) => Box::pin(states::run(&connect(global).await?, out, command)).await,
         Command::Steps(command) => Box::pin(workflows::steps(&connect(global).await?, out, command)).await,
         Command::Components(command) => Box::pin(builds::components(&connect(global).await?, out, command)).await,
         Command::Builds(command) => Box::pin(builds::run(&connect(global).await?, out, command)).await,
@@ -147,6 +151,23 @@ pub(crate) fn confirm(yes: bool, what: &str) -> Result<()> {
     }
     Err(CliError::new(Exit::Usage, format!("{what}; this can't be taken back"))
         .hint("add `--yes` if that is what you want"))
+}
+
+/// Asks a person, where one is there.
+pub(crate) fn agree(out: &Output, yes: bool, what: &str, question: &str, hint: &str) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if out.json || !std::io::stdin().is_terminal() || !out.stderr_terminal {
+        return Err(CliError::usage(format!("{what}, and nobody is here to agree")).hint(hint));
+    }
+    out.stderr_bytes(format!("{question} [y/N]: ").as_bytes());
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    if matches!(answer.trim(), "y" | "yes") {
+        return Ok(());
+    }
+    Err(CliError::failed("nothing was changed"))
 }
 
 #[cfg(test)]

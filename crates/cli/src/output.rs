@@ -39,7 +39,7 @@ enum Stream {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tone {
+pub(crate) enum Tone {
     Plain,
     Good,
     Bad,
@@ -75,7 +75,12 @@ pub(crate) fn dim(text: impl ToString) -> Cell {
 /// A status in the colour of its kind.
 pub(crate) fn status(text: impl ToString) -> Cell {
     let cell = cell(text);
-    let tone = match cell.text.as_str() {
+    Cell { tone: tone(&cell.text), ..cell }
+}
+
+/// How good a status is.
+pub(crate) fn tone(status: &str) -> Tone {
+    match status {
         "finished" | "active" | "ok" | "success" | "approved" | "no-drift" => Tone::Good,
         "failed" | "error" | "deny" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" | "drifted"
         | "approval-denied" | "approval-expired" => Tone::Bad,
@@ -83,8 +88,12 @@ pub(crate) fn status(text: impl ToString) -> Cell {
         | "approval-awaiting" | "warn" => Tone::Busy,
         "not-attempted" | "expired" | "auto-skipped" | "user-skipped" | "discarded" => Tone::Dim,
         _ => Tone::Plain,
-    };
-    Cell { tone, ..cell }
+    }
+}
+
+/// A text without what moves the cursor, on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    clean(text).replace('\n', " ")
 }
 
 /// `1 policy`, `2 policies`.
@@ -177,14 +186,19 @@ impl Output {
 
     /// A line of a difference: `+` is new, `-` is gone, `~` has changed.
     pub(crate) fn change(&self, sign: char, text: &str) -> io::Result<()> {
-        let line = format!("{sign} {}", clean(text));
-        let line = match sign {
+        self.signed(sign, &format!("{sign} {text}"))
+    }
+
+    /// A line in the colour of a sign.
+    pub(crate) fn signed(&self, sign: char, text: &str) -> io::Result<()> {
+        let line = clean(text);
+        self.line(match sign {
             _ if !self.color_stdout => line,
+            ' ' => line,
             '+' => line.green().to_string(),
-            '-' => line.red().to_string(),
+            '-' | '!' => line.red().to_string(),
             _ => line.yellow().to_string(),
-        };
-        self.line(line)
+        })
     }
 
     /// Something for the person, not for the pipe.

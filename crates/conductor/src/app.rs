@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::{AppConfig, Graph, Uses};
 use model::labels::Labels;
 use model::spec::SECRET_BYTES_MIN;
+use model::terraform::SealedValue;
 use model::waiting::Presence;
 use model::{AppId, ConfigId, Digest, OrgId};
 use serde_json::{Map, Value, json};
 use store::{Config, EntityKind, Install, Result, StoreError};
+use tokio::sync::OnceCell;
 
 use crate::Conductor;
 
@@ -101,14 +103,20 @@ pub fn digest(config: &AppConfig, local_sources: &BTreeMap<String, String>) -> D
 pub struct InstallTree {
     pub root: Value,
     pub sensitive: BTreeSet<String>,
+    /// Placeholders in it that only the executor can fill in.
+    pub sealed: Vec<SealedValue>,
 }
 
 impl InstallTree {
+    /// The sensitive values that can be masked.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        self.sensitive.iter().filter(|value| value.len() >= SECRET_BYTES_MIN).cloned().collect()
+    }
+
     /// A text with all sensitive values masked.
     pub fn masked(&self, text: &str) -> String {
         // Longer ones first: one may contain another.
-        let long_enough = |value: &&String| value.len() >= SECRET_BYTES_MIN;
-        let mut values: Vec<&String> = self.sensitive.iter().filter(long_enough).collect();
+        let mut values = self.secrets();
         values.sort_by_key(|v| std::cmp::Reverse(v.len()));
         values.into_iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "***"))
     }
@@ -123,6 +131,8 @@ pub struct Document {
     pub uses: Uses,
     /// What each component needs, directly.
     pub needs: BTreeMap<String, Vec<String>>,
+    /// Names of recipes by the ids of components, once somebody has asked for one.
+    pub(crate) recipes: OnceCell<BTreeMap<String, String>>,
 }
 
 /// Configs that are kept in memory.
@@ -145,7 +155,8 @@ impl Conductor {
         for dependency in Graph::new(&config).map(|graph| graph.dependencies).unwrap_or_default() {
             needs.entry(dependency.component).or_default().push(dependency.on);
         }
-        let document = Arc::new(Document { uses: Uses::new(&config), config, local_sources, needs });
+        let document =
+            Arc::new(Document { uses: Uses::new(&config), config, local_sources, needs, recipes: OnceCell::new() });
         let mut documents = self.documents.0.lock().unwrap_or_else(PoisonError::into_inner);
         if documents.len() >= DOCUMENTS {
             documents.clear();
@@ -180,7 +191,10 @@ impl Conductor {
         let variables: BTreeMap<&str, &str> = variables.iter().map(|v| (v.name.as_str(), v.value.as_str())).collect();
         let workflows = self.action_states(install, config).await?;
         let (_, parts) = store.install_parts(org_id, &install.id, None).await?;
-        let sandbox = deployed(parts.get("sandbox"));
+        let mut sealed = Vec::new();
+        let sandbox = deployed(parts.get("sandbox"), mask, &mut sealed);
+        let stack = deployed(parts.get(crate::STACK), mask, &mut sealed);
+        let components = components(config, &parts, mask, &mut sealed);
         let nuon = json!({
             "id": install.id,
             "name": install.name,
@@ -189,8 +203,8 @@ impl Conductor {
             "install": { "populated": true, "id": install.id, "name": install.name, "inputs": inputs },
             "inputs": { "populated": true, "inputs": inputs },
             "sandbox": sandbox,
-            "install_stack": deployed(parts.get(crate::STACK)),
-            "components": components(config, &parts),
+            "install_stack": stack,
+            "components": components,
             "secrets": {},
             "actions": { "populated": !workflows.is_empty(), "workflows": workflows },
             "runner": { "populated": true, "id": runner.id, "status": if matches!(self.presence(&runner), Presence::Online) { "active" } else { "offline" } },
@@ -198,7 +212,7 @@ impl Conductor {
         });
         let mut root = json!({ "nuon": nuon });
         root["nuon"]["labels"] = crate::render(&json!(labels(install, config)), &root).value;
-        Ok(InstallTree { root, sensitive })
+        Ok(InstallTree { root, sensitive, sealed })
     }
 
     /// The labels of an install as others see them: templates in them are rendered, sensitive values masked.
@@ -289,19 +303,28 @@ fn labels(install: &Install, config: &AppConfig) -> Labels {
 }
 
 /// Components that were never deployed have put nothing out.
-fn components(config: &AppConfig, parts: &BTreeMap<String, Value>) -> Map<String, Value> {
-    let component = |c: &config::Component| {
-        let mut state = deployed(parts.get(&format!("components/{}", c.common.name)));
+fn components(
+    config: &AppConfig,
+    parts: &BTreeMap<String, Value>,
+    mask: Option<&str>,
+    sealed: &mut Vec<SealedValue>,
+) -> Map<String, Value> {
+    let mut component = |c: &config::Component| {
+        let mut state = deployed(parts.get(&format!("components/{}", c.common.name)), mask, sealed);
         state["name"] = json!(c.common.name);
         (c.common.name.clone(), state)
     };
-    config.components.iter().map(component).collect()
+    config.components.iter().map(&mut component).collect()
 }
 
 /// What templates see of a part of the install's state.
-fn deployed(part: Option<&Value>) -> Value {
+fn deployed(part: Option<&Value>, mask: Option<&str>, sealed: &mut Vec<SealedValue>) -> Value {
     match part {
-        Some(part) => json!({ "populated": true, "status": part["status"], "outputs": part["outputs"] }),
+        Some(part) => {
+            let mut outputs = part["outputs"].clone();
+            crate::sealed::lay(part, &mut outputs, mask, sealed);
+            json!({ "populated": true, "status": part["status"], "outputs": outputs })
+        }
         None => json!({ "populated": false, "status": "", "outputs": {} }),
     }
 }

@@ -2,7 +2,7 @@
 
 use config::Component;
 use model::build::{Artifact, BuildOutputs, BuildSpec, BuiltFrom, KnownBuild, Recipe, Repository, Secrets, SyncSpec};
-use model::spec::{Limits, SECRET_BYTES_MIN, Work};
+use model::spec::{SECRET_BYTES_MIN, Work};
 use model::time::parse_duration;
 use model::{AppId, BuildId, ComponentId, ConfigId, Digest, JobState, OrgId};
 use serde_json::Value;
@@ -256,18 +256,12 @@ impl Conductor {
             }),
             policies: subject.policies.clone(),
         };
+        let timeout_s = timeout.map_or(timeout_s, |t| t.as_secs().max(1));
         let draft = Draft {
             name: Some(format!("build {}", build.component)),
-            install: None,
-            target: None,
-            priority: 0,
-            timeout_s: timeout.map_or(timeout_s, |t| t.as_secs().max(1)),
-            limits: Limits::default(),
             secrets,
-            work: Work::Build(Box::new(spec)),
-            run: None,
             build: Some(Box::new(build)),
-            step_id: None,
+            ..Draft::new(Work::Build(Box::new(spec)), timeout_s)
         };
         let job = self.submit(draft, runner, actor, asked.idempotency.clone()).await?.job;
         // The one of another request, where that was faster.
@@ -386,6 +380,38 @@ impl Conductor {
         }))
     }
 
+    /// The name of a component's recipe, as a config has it; none where there is nothing to build.
+    pub async fn recipe_at(&self, config: &Config, component_id: &str) -> Result<Option<String>> {
+        let document = self.document(&config.org_id, &config.app_id, &config.id).await?;
+        let all = document.recipes.get_or_try_init(|| async {
+            let subjects = self.subjects(&config.org_id, config).await?;
+            let named = subjects.into_iter().filter_map(|subject| match subject.need(None) {
+                Ok(Need::Build(recipe)) => Some((subject.component_id.clone(), subject.key(&recipe))),
+                Ok(Need::Nothing | Need::Unsupported(_)) | Err(_) => None,
+            });
+            Ok::<_, StoreError>(named.collect())
+        });
+        Ok(all.await?.get(component_id).cloned())
+    }
+
+    /// The build of a component as a config has it: the newest good one of its recipe, or the one that is open, or the last that
+    /// was tried.
+    pub(crate) async fn build_at(&self, config: &Config, component_id: &str) -> Result<Option<Build>> {
+        let org = &config.org_id;
+        let Some(key) = self.recipe_at(config, component_id).await? else { return Ok(None) };
+        if let Some(open) = self.store.build_of_recipe(org, component_id, &key, true).await? {
+            let open = self.settled(open).await?;
+            if open.status == BuildStatus::Open {
+                return Ok(Some(open));
+            }
+        }
+        if let Some(good) = self.good_build(org, component_id, &key).await? {
+            return Ok(Some(good));
+        }
+        let filter = store::BuildFilter { app: None, component: Some(component_id.to_owned()) };
+        Ok(self.store.builds(org, filter, 0, 1).await?.pop())
+    }
+
     /// The newest good build of a component as the active config has it: what installs get.
     pub async fn current_build(&self, org: &OrgId, app: &AppId, component_id: &str) -> Result<Build> {
         let missing =
@@ -426,15 +452,7 @@ impl Conductor {
         let draft = Draft {
             name: Some(format!("sync {}", build.component)),
             install: Some((install.id, install.app_id)),
-            target: None,
-            priority: 0,
-            timeout_s: SYNC_TIMEOUT_S,
-            limits: Limits::default(),
-            secrets: Vec::new(),
-            work: Work::OciSync(spec),
-            run: None,
-            build: None,
-            step_id: None,
+            ..Draft::new(Work::OciSync(spec), SYNC_TIMEOUT_S)
         };
         self.submit(draft, runner, actor, idem).await
     }

@@ -8,7 +8,7 @@ use model::spec::Source;
 use model::{AppId, Digest, SectionId};
 use store::{Result, StoreError};
 
-use crate::submit::git;
+use crate::submit::{git, local_archive};
 
 /// What a component needs at a sync.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,10 +50,7 @@ impl Subject {
         reference: Option<&str>,
     ) -> Result<Source> {
         if let Some(local) = self.component.kind.local() {
-            let path = local.path();
-            let digest = path.and_then(|path| self.local_sources.get(&path).and_then(|text| Digest::parse(text).ok()));
-            let missing = || StoreError::Conflict(format!("`{}` was not uploaded with the sync", local.directory));
-            return Ok(Source::Archive { digest: digest.ok_or_else(missing)?, directory: None });
+            return local_archive(local, &self.local_sources);
         }
         let repo = public.or(connected).ok_or_else(|| StoreError::Conflict("the component names no source".into()))?;
         let mut source = git(repo, true);
@@ -162,15 +159,14 @@ pub(crate) fn image_policies(config: &config::AppConfig, component: &Component) 
         return Vec::new();
     }
     let about = |policy: &&config::Policy| {
-        let named = policy.components.iter().any(|name| name == "*" || *name == component.common.name);
-        named && policy.r#type == component.kind.name() && policy::is_rego(&policy.r#type, policy.engine.as_deref())
+        policy.is_about(component) && policy::is_rego(&policy.r#type, policy.engine.as_deref())
     };
-    let spec = |policy: &config::Policy| PolicySpec {
-        name: policy.name.clone(),
-        kind: policy.r#type.clone(),
-        contents: policy.contents.clone(),
-    };
-    config.policies.iter().filter(about).map(spec).collect()
+    config.policies.iter().filter(about).map(policy_spec).collect()
+}
+
+/// A policy as the executor is given it.
+pub(crate) fn policy_spec(policy: &config::Policy) -> PolicySpec {
+    PolicySpec { name: policy.name.clone(), kind: policy.r#type.clone(), contents: policy.contents.clone() }
 }
 
 /// The address that credentials of a recipe are looked up by.

@@ -125,6 +125,7 @@ impl Conductor {
         self.store.prune_drafts(self.now().plus_s(-DRAFT_DAYS * 86_400)).await?;
         let old = self.now().plus_s(-HEALTH_CHECKS_KEPT_S);
         while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}
+        while self.store.expire_logs(self.now(), BATCH).await? >= BATCH as usize {}
         Ok(())
     }
 }

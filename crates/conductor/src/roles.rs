@@ -36,10 +36,8 @@ pub fn choose(config: &AppConfig, operation: Operation, given: Option<&str>) -> 
     }
     let named: Option<(&str, &'static str)> = match operation {
         Operation::Sandbox(op) => {
-            let of =
-                |sandbox: &'_ config::Sandbox| sandbox.operation_roles.iter().position(|role| role.operation == op);
-            let sandbox = config.sandbox.as_ref();
-            sandbox.and_then(|sandbox| Some((sandbox.operation_roles[of(sandbox)?].role.as_str(), "the sandbox")))
+            let mut roles = config.sandbox.iter().flat_map(|sandbox| &sandbox.operation_roles);
+            roles.find(|role| role.operation == op).map(|role| (role.role.as_str(), "the sandbox"))
         }
         Operation::Component(name, op) => {
             let component = config.components.iter().find(|component| component.common.name == name);

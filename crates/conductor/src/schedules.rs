@@ -109,12 +109,8 @@ impl Conductor {
 
     async fn schedule(&self, org: &model::OrgId, install: &str, seen: u64) -> Result<()> {
         let install = self.store.install(org, install).await?;
-        let wanted = match self.config_of(&install).await {
-            Ok(config) => wanted(&install, &*self.document(org, &install.app_id, &config.id).await?, self.now()),
-            // An app that was never synced has none.
-            Err(StoreError::Conflict(_)) => Vec::new(),
-            Err(error) => return Err(error),
-        };
+        let document = self.document_of(&install).await?;
+        let wanted = document.map(|document| wanted(&install, &document, self.now())).unwrap_or_default();
         self.store.put_schedules(&install, seen, wanted).await
     }
 

@@ -82,8 +82,7 @@ impl Conductor {
         if told.is_empty() {
             return Ok(None);
         }
-        let Ok(config) = self.config_of(install).await else { return Ok(None) };
-        let document = self.document(&install.org_id, &install.app_id, &config.id).await?;
+        let Some(document) = self.document_of(install).await? else { return Ok(None) };
         let before = self.store.current_inputs(&install.org_id, &install.id).await?;
         let version = before.as_ref().map_or(0, |before| before.version) + 1;
         let mut values = before.map(|before| before.values).unwrap_or_default();
@@ -134,13 +133,12 @@ impl Conductor {
     /// Whether anything of an install is there that must be torn down: its sandbox, or a component. Images go with what they lie in.
     pub async fn is_deployed(&self, install: &Install) -> Result<bool> {
         let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
-        let active = parts.into_iter().filter(|(part, value)| part != STACK && value["status"] == "active");
+        let active = parts.into_iter().filter(|(part, value)| part != STACK && crate::workflows::is_there(value));
         let active: Vec<String> = active.map(|(part, _)| part).collect();
         if active.is_empty() {
             return Ok(false);
         }
-        let config = self.config_of(install).await?;
-        let document = self.document(&install.org_id, &install.app_id, &config.id).await?;
+        let Some(document) = self.document_of(install).await? else { return Ok(true) };
         let is_image = |part: &str| {
             let name = part.strip_prefix("components/").unwrap_or_default();
             let found = document.config.components.iter().find(|component| component.common.name == name);

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::papers::Order;
-use model::spec::{ActionSpec, JobSpec, Limits, SECRET_BYTES_MIN, Source, StepSpec, Work, check_steps};
+use model::spec::{ActionSpec, JobSpec, Limits, Source, StepSpec, Work, check_steps};
+use model::terraform::SealedValue;
 use model::time::parse_duration;
 use model::{ActionRunId, AppId, Digest, InstallId, JobId, LogStreamId, SectionId, StepId, constants};
 use store::{ActionRun, Build, Idempotency, Install, NewJob, Queued, Result, Runner, StoreError};
 
+use crate::Conductor;
 use crate::app::InstallTree;
-use crate::{Conductor, render};
 
 /// An ad-hoc action, already checked.
 #[derive(Debug, Clone)]
@@ -57,10 +58,33 @@ pub(crate) struct Draft {
     pub(crate) timeout_s: u64,
     pub(crate) limits: Limits,
     pub(crate) secrets: Vec<String>,
+    pub(crate) sealed: Vec<SealedValue>,
+    pub(crate) role: Option<String>,
     pub(crate) work: Work,
     pub(crate) run: Option<NewRun>,
     pub(crate) build: Option<Box<Build>>,
     pub(crate) step_id: Option<StepId>,
+}
+
+impl Draft {
+    /// A job of no install and no step, which holds nothing.
+    pub(crate) fn new(work: Work, timeout_s: u64) -> Self {
+        Self {
+            name: None,
+            install: None,
+            target: None,
+            priority: 0,
+            timeout_s,
+            limits: Limits::default(),
+            secrets: Vec::new(),
+            sealed: Vec::new(),
+            role: None,
+            work,
+            run: None,
+            build: None,
+            step_id: None,
+        }
+    }
 }
 
 /// A run of a synced action: its job is not made yet.
@@ -97,13 +121,18 @@ pub(crate) fn git(repo: &config::Repo, submodules: bool) -> Source {
     }
 }
 
+/// A directory of the app itself, as it was uploaded.
+pub(crate) fn local_archive(local: &config::Local, local_sources: &BTreeMap<String, String>) -> Result<Source> {
+    let digest = local.path().and_then(|path| Digest::parse(local_sources.get(&path)?).ok());
+    let missing = || StoreError::Conflict(format!("`{}` was not uploaded with the sync", local.directory));
+    Ok(Source::Archive { digest: digest.ok_or_else(missing)?, directory: None })
+}
+
 /// Where the files of a step are, as the runner fetches them.
 fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -> Result<Option<Source>> {
     if let Some(local) = &step.local {
-        let digest = local.path().and_then(|path| local_sources.get(&path).and_then(|text| Digest::parse(text).ok()));
-        let missing = || format!("step `{}`: `{}` was not uploaded with the sync", step.name, local.directory);
-        let digest = digest.ok_or_else(|| StoreError::Conflict(missing()))?;
-        return Ok(Some(Source::Archive { digest, directory: None }));
+        let found = local_archive(local, local_sources);
+        return found.map(Some).map_err(|error| StoreError::Conflict(format!("step `{}`: {error}", step.name)));
     }
     Ok(step.public_repo.as_ref().or(step.connected_repo.as_ref()).map(|repo| git(repo, false)))
 }
@@ -118,7 +147,7 @@ impl Conductor {
         tree: &InstallTree,
         actor: &str,
     ) -> Result<()> {
-        let rendering = render(&serde_json::to_value(&synced.action.steps).map_err(corrupt)?, &tree.root);
+        let (rendering, sealed) = tree.render(&serde_json::to_value(&synced.action.steps).map_err(corrupt)?);
         if let Some(problem) = rendering.problems.first() {
             let mut at = problem.path.split('/').skip(1);
             let step = at.next().and_then(|n| n.parse::<usize>().ok()).and_then(|n| synced.action.steps.get(n));
@@ -149,21 +178,15 @@ impl Conductor {
             section_id,
             trigger_type,
         });
+        let timeout_s = timeout.map_or(constants::ACTION_TIMEOUT_S, |t| t.as_secs().max(1));
         let draft = Draft {
             name: Some(synced.action.name),
             install: Some((install.id, install.app_id)),
-            target: None,
-            priority: 0,
-            timeout_s: timeout.map_or(constants::ACTION_TIMEOUT_S, |t| t.as_secs().max(1)),
-            limits: Limits::default(),
-            secrets: {
-                let known = tree.sensitive.iter().filter(|value| value.len() >= SECRET_BYTES_MIN);
-                known.cloned().chain(synced.secrets).collect()
-            },
-            work: Work::ActionsWorkflow(spec),
+            secrets: tree.secrets().into_iter().chain(synced.secrets).collect(),
+            sealed,
             run,
-            build: None,
             step_id: Some(synced.step_id),
+            ..Draft::new(Work::ActionsWorkflow(spec), timeout_s)
         };
         self.submit(draft, runner, actor, None).await.map(|_| ())
     }
@@ -184,13 +207,9 @@ impl Conductor {
             install: Some((install.id, install.app_id)),
             target: action.target,
             priority: action.priority,
-            timeout_s: action.timeout_s,
             limits: action.limits,
             secrets: action.secrets,
-            work: Work::ActionsWorkflow(spec),
-            run: None,
-            build: None,
-            step_id: None,
+            ..Draft::new(Work::ActionsWorkflow(spec), action.timeout_s)
         };
         self.submit(draft, runner, actor, idem).await
     }
@@ -207,19 +226,7 @@ impl Conductor {
             (Some(_), None) => return Err(StoreError::NotFound("install")),
             (None, _) => None,
         };
-        let draft = Draft {
-            name: None,
-            install,
-            target: None,
-            priority: job.priority,
-            timeout_s: constants::ACTION_TIMEOUT_S,
-            limits: Limits::default(),
-            secrets: Vec::new(),
-            work: job.work,
-            run: None,
-            build: None,
-            step_id: None,
-        };
+        let draft = Draft { install, priority: job.priority, ..Draft::new(job.work, constants::ACTION_TIMEOUT_S) };
         self.submit(draft, runner, actor, idem).await
     }
 
@@ -235,15 +242,17 @@ impl Conductor {
         let job_type = draft.work.job_type();
         let (install_id, app_id) = draft.install.unzip();
         let artifact_digests = draft.work.artifacts();
+        let (operation, plan_digest) = (draft.work.operation().to_owned(), draft.work.plan_digest());
         let spec = JobSpec {
             org_id: runner.org_id.clone(),
             app_id: app_id.or_else(|| draft.build.as_ref().map(|b| b.app_id.clone())),
             install_id: install_id.clone(),
             job_id: job_id.clone(),
             timeout_s: draft.timeout_s,
-            grace_s: constants::SCRIPT_GRACE_S,
+            grace_s: draft.work.grace_s(),
             limits: draft.limits,
             secrets: draft.secrets,
+            sealed: draft.sealed,
             work: draft.work,
         };
         let spec = serde_json::to_vec(&spec).map_err(|e| StoreError::Conflict(e.to_string()))?;
@@ -257,11 +266,11 @@ impl Conductor {
             install_id: install_id.clone(),
             job_id: job_id.clone(),
             job_type,
-            operation: "exec".into(),
-            role: None,
+            operation: operation.clone(),
+            role: draft.role,
             spec_digest: Digest::of(&spec),
             artifact_digests,
-            plan_digest: None,
+            plan_digest,
             not_before: now,
             not_after: now.plus_s(constants::ORDER_LIFE_S as i64),
         };
@@ -271,7 +280,7 @@ impl Conductor {
             runner_id: runner.id.clone(),
             install_id,
             job_type,
-            operation: "exec".into(),
+            operation,
             name: draft.name,
             target: draft.target,
             priority: draft.priority,

@@ -19,7 +19,7 @@ pub const MAX_FILE_BYTES: usize = 4 << 20;
 /// A TOML file; in memory it takes some hundred times that.
 pub const MAX_TOML_BYTES: usize = 1 << 20;
 /// TOML files of an app.
-pub const MAX_TOML_FILES: usize = 5_000;
+pub const MAX_TOML_FILES: usize = 12_000;
 /// All that becomes part of a config together; a file that two values name counts twice.
 pub const MAX_CONFIG_BYTES: usize = 32 << 20;
 

@@ -51,6 +51,10 @@ pub enum Scene {
     Silence,
     /// The log of an action is folded, after its end.
     Seal,
+    /// Terraform makes a plan, which changes nothing and is made again.
+    Plan,
+    /// Terraform carries a plan out.
+    Apply,
 }
 
 const fn runner(name: &'static str, runner: Fate, executor: Option<Fate>) -> Point {
@@ -100,6 +104,16 @@ pub const POINTS: &[Point] = &[
     executor("executor.between_steps", Unknown),
     executor("executor.before_result", Unknown),
     executor("executor.result_written", Finishes),
+    during(Scene::Plan, executor("executor.before_plan", Finishes)),
+    during(Scene::Plan, executor("executor.planned", Finishes)),
+    during(Scene::Plan, executor("executor.before_plan_kept", Finishes)),
+    during(Scene::Plan, executor("executor.plan_kept", Finishes)),
+    during(Scene::Apply, executor("executor.before_apply", Unknown)),
+    during(Scene::Apply, executor("executor.state_locked", Unknown)),
+    during(Scene::Apply, executor("executor.before_state", Unknown)),
+    during(Scene::Apply, executor("executor.state_saved", Unknown)),
+    during(Scene::Apply, executor("executor.before_state_unlock", Unknown)),
+    during(Scene::Apply, executor("executor.applied", Unknown)),
     // The server.
     during(Scene::Join, server("server.before_join", None)),
     during(Scene::Join, server("server.joined", None)),
@@ -117,6 +131,12 @@ pub const POINTS: &[Point] = &[
     during(Scene::Silence, server("server.leases_ended", Some(Unknown))),
     during(Scene::Seal, server("server.segment_put", None)),
     during(Scene::Seal, server("server.segment_noted", None)),
+    during(Scene::Plan, server("server.before_plan", Some(Finishes))),
+    during(Scene::Plan, server("server.plan_kept", Some(Finishes))),
+    during(Scene::Apply, server("server.before_state_lock", Some(Unknown))),
+    during(Scene::Apply, server("server.state_locked", Some(Unknown))),
+    during(Scene::Apply, server("server.before_state", Some(Unknown))),
+    during(Scene::Apply, server("server.state_written", Some(Unknown))),
 ];
 
 /// A place where a test may stop this process.

@@ -51,6 +51,8 @@ pub enum Ended {
     /// Policies do not let the plan pass.
     Denied(Plan, String),
     Failed(String),
+    /// Nobody can say how it ended; what may be there is named.
+    Unknown(String),
     Cancelled(String),
     /// What the plan was made of has changed; nothing was applied.
     Stale(String),
@@ -141,6 +143,10 @@ impl Workflow {
                     return Err(Refused::Over(status.as_str()));
                 }
                 self.approve_all = Some(by);
+                // Who says so now knows what has happened.
+                for at in self.current() {
+                    self.steps[at].ask = false;
+                }
             }
             Event::Retry { step } => self.retry(&step, cx.now, id)?,
             Event::Skip { step, by } => self.skip(&step, &by, cx.now)?,
@@ -227,15 +233,16 @@ impl Workflow {
                 }
             }
             Ended::Failed(reason) => {
-                let again =
-                    (step.work.is_plan() || step.work.is_apply() || matches!(step.work, Work::SyncImage { .. }))
-                        && step.auto_retries > 0
-                        && self.cancelled_by.is_none();
+                let again = (step.work.is_attempt() || step.work.is_apply())
+                    && step.auto_retries > 0
+                    && self.cancelled_by.is_none();
                 self.end(at, StepStatus::Error, reason, now);
                 if again {
                     self.again(at, true, now, ids);
                 }
             }
+            // Never by itself: somebody looks, and a new plan tells what is there.
+            Ended::Unknown(reason) => self.end(at, StepStatus::Unknown, reason, now),
             Ended::Cancelled(reason) => self.end(at, StepStatus::Cancelled, reason, now),
             Ended::Stale(reason) => {
                 let again = step.attempt < ATTEMPTS && self.cancelled_by.is_none();
@@ -252,6 +259,7 @@ impl Workflow {
     /// A new attempt: of an apply, together with its plan; what was approved is gone.
     fn again(&mut self, at: usize, automatic: bool, now: Timestamp, ids: &mut dyn FnMut() -> StepId) {
         self.reopen();
+        let unknown = self.steps[at].status == StepStatus::Unknown;
         let (group, slot, apply) = (self.steps[at].group, self.steps[at].slot, self.steps[at].work.is_apply());
         for other in self.current() {
             let step = &self.steps[other];
@@ -268,6 +276,7 @@ impl Workflow {
                     plan: None,
                     answer: None,
                     role: None,
+                    ask: step.ask || unknown,
                     auto_retries: step.auto_retries.saturating_sub(u32::from(automatic)),
                     created_at: now,
                     started_at: None,
@@ -456,7 +465,9 @@ impl Workflow {
                 continue;
             }
             let Some(plan) = &step.plan else { continue };
-            let why = if let Some(by) = &self.approve_all {
+            let why = if step.ask {
+                None
+            } else if let Some(by) = &self.approve_all {
                 Some((by.clone(), "auto-approved"))
             } else if cx.approve_all {
                 Some(("the install".to_owned(), "auto-approved"))

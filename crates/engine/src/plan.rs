@@ -267,6 +267,7 @@ impl Builder<'_> {
             answer: None,
             auto_retries: retries.max(0) as u32,
             auto_approve_on_policies: auto_approve,
+            ask: false,
             role: None,
             created_at: self.at.now,
             started_at: None,

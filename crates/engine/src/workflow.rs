@@ -208,6 +208,11 @@ impl Work {
         matches!(self, Self::SandboxApply { .. } | Self::ComponentApply { .. })
     }
 
+    /// Begins an attempt at a part of the install: a plan, or the sync of an image.
+    pub const fn is_attempt(&self) -> bool {
+        self.is_plan() || matches!(self, Self::SyncImage { .. })
+    }
+
     /// Done as soon as its turn comes: what it says is kept up to date all the time.
     pub const fn is_instant(&self) -> bool {
         matches!(
@@ -306,6 +311,8 @@ pub enum StepStatus {
     Drifted,
     NoDrift,
     Error,
+    /// It was begun, and nobody can say how it ended.
+    Unknown,
     ApprovalDenied,
     /// Denied, and the workflow goes on without it.
     DeniedSkipped,
@@ -317,7 +324,7 @@ pub enum StepStatus {
 }
 
 impl StepStatus {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Pending,
         Self::InProgress,
         Self::ApprovalAwaiting,
@@ -328,6 +335,7 @@ impl StepStatus {
         Self::Drifted,
         Self::NoDrift,
         Self::Error,
+        Self::Unknown,
         Self::ApprovalDenied,
         Self::DeniedSkipped,
         Self::ApprovalExpired,
@@ -349,6 +357,7 @@ impl StepStatus {
             Self::Drifted => "drifted",
             Self::NoDrift => "no-drift",
             Self::Error => "error",
+            Self::Unknown => "unknown",
             Self::ApprovalDenied => "approval-denied",
             Self::DeniedSkipped => "denied-skipped",
             Self::ApprovalExpired => "approval-expired",
@@ -380,7 +389,12 @@ impl StepStatus {
     pub const fn is_failed(self) -> bool {
         matches!(
             self,
-            Self::Error | Self::ApprovalDenied | Self::ApprovalExpired | Self::Cancelled | Self::NotAttempted
+            Self::Error
+                | Self::Unknown
+                | Self::ApprovalDenied
+                | Self::ApprovalExpired
+                | Self::Cancelled
+                | Self::NotAttempted
         )
     }
 }
@@ -394,11 +408,24 @@ pub struct Changes {
     pub destroy: u64,
     /// Outputs that change though no resource does.
     pub outputs: u64,
+    /// What exists already and comes under management.
+    #[serde(default)]
+    pub import: u64,
+    /// What gets another address, and stays as it is.
+    #[serde(default)]
+    pub moved: u64,
+    /// What is left in place and known no longer.
+    #[serde(default)]
+    pub forget: u64,
+    /// What else would happen: changes that a later plan has to make, actions of providers.
+    #[serde(default)]
+    pub other: u64,
 }
 
 impl Changes {
     pub const fn is_noop(&self) -> bool {
-        self.create == 0 && self.update == 0 && self.replace == 0 && self.destroy == 0 && self.outputs == 0
+        let Self { create, update, replace, destroy, outputs, import, moved, forget, other } = self;
+        *create + *update + *replace + *destroy + *outputs + *import + *moved + *forget + *other == 0
     }
 }
 
@@ -469,6 +496,9 @@ pub struct Step {
     pub auto_retries: u32,
     /// A plan that all policies let pass needs no person's approval.
     pub auto_approve_on_policies: bool,
+    /// A person must approve it, whatever was approved beforehand: nobody knows how the apply before it ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ask: bool,
     /// The role in the customer's account that it is carried out with; none where there are no roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
@@ -621,7 +651,11 @@ impl Workflow {
     pub fn can_retry(&self, step: &Step) -> bool {
         let failed = matches!(
             step.status,
-            StepStatus::Error | StepStatus::ApprovalDenied | StepStatus::ApprovalExpired | StepStatus::Cancelled
+            StepStatus::Error
+                | StepStatus::Unknown
+                | StepStatus::ApprovalDenied
+                | StepStatus::ApprovalExpired
+                | StepStatus::Cancelled
         );
         let open = failed || step.status == StepStatus::ApprovalAwaiting;
         self.cancelled_by.is_none() && step.work.is_retryable() && open

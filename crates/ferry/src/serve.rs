@@ -59,6 +59,8 @@ enum AdminCommand {
     Restore { file: PathBuf },
     /// Make a new master key, wrap all keys under it, and leave the older ones in the file for the servers that still run
     RotateMasterKey,
+    /// Read every log from its first chunk to its last, and name those that are not whole
+    VerifyLogs,
     /// Make a new signing key, endorsed by the one before; running servers take it up within a minute
     RotateSigningKey,
 }
@@ -147,6 +149,7 @@ pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
             println!("restored {} files, {} bytes into {}", size.files, size.bytes, config.data_dir.display());
         }
         AdminCommand::RotateMasterKey => rotate_master_key(&config).await?,
+        AdminCommand::VerifyLogs => return verify_logs(&server::open_store(&config).await?).await,
         AdminCommand::RotateSigningKey => {
             let store = server::open_store(&config).await?;
             let keys = store.rotate_signing_key(server::now()).await?;
@@ -164,6 +167,32 @@ pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Logs that are read at once.
+const LOGS: u64 = 500;
+
+async fn verify_logs(store: &store::Store) -> anyhow::Result<ExitCode> {
+    let (mut logs, mut chunks, mut bad, mut after) = (0, 0, 0, String::new());
+    loop {
+        let some = store.logs_after(&after, LOGS).await?;
+        let Some((_, last)) = some.last() else { break };
+        after = last.as_str().to_owned();
+        for (org, execution) in some {
+            logs += 1;
+            match store.verify_log(&execution).await? {
+                Ok(count) => chunks += count,
+                // Deleted while it was read.
+                Err(_) if store.log_state(&execution).await?.deleted_at.is_some() => {}
+                Err(wrong) => {
+                    bad += 1;
+                    println!("{org} {execution}: {wrong}");
+                }
+            }
+        }
+    }
+    eprintln!("{logs} logs with {chunks} chunks were read; {bad} are not whole");
+    Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Where an embedded store lies; others are backed up with their own tools.

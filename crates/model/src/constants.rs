@@ -27,6 +27,8 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 pub const BATCH_BYTES: usize = 1024 * 1024;
 /// Grace between the interrupt and the kill of a script.
 pub const SCRIPT_GRACE_S: u64 = 10;
+/// The same for Terraform: it saves its state and frees its lock.
+pub const TERRAFORM_GRACE_S: u64 = 120;
 /// How long a job may wait in the queue.
 pub const QUEUE_TIMEOUT_S: u64 = 24 * 3600;
 /// How far the jobs before a waiting one are counted.

@@ -148,6 +148,12 @@ define_id! {
     ExecutionId, "exe";
     /// Where the output of a job goes.
     LogStreamId, "log";
+    /// Where Terraform keeps what it knows of a component, or of the sandbox, of an install.
+    WorkspaceId, "tfw";
+    /// One version of a Terraform state.
+    RevisionId, "tfr";
+    /// A file that was sealed with the key of an install.
+    UploadId, "upl";
     /// What one upload to the registry brings.
     BlobId, "blb";
 }

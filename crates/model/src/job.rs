@@ -61,10 +61,12 @@ pub enum JobType {
     DockerBuild,
     ContainerImageBuild,
     OciSync,
+    TerraformDeploy,
+    SandboxTerraform,
 }
 
 impl JobType {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Noop,
         Self::HealthCheck,
         Self::ActionsWorkflow,
@@ -74,6 +76,8 @@ impl JobType {
         Self::DockerBuild,
         Self::ContainerImageBuild,
         Self::OciSync,
+        Self::TerraformDeploy,
+        Self::SandboxTerraform,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -87,6 +91,8 @@ impl JobType {
             Self::DockerBuild => "docker-build",
             Self::ContainerImageBuild => "container-image-build",
             Self::OciSync => "oci-sync",
+            Self::TerraformDeploy => "terraform-deploy",
+            Self::SandboxTerraform => "sandbox-terraform",
         }
     }
 
@@ -105,12 +111,14 @@ impl JobType {
             | Self::DockerBuild
             | Self::ContainerImageBuild => JobGroup::Build,
             Self::OciSync => JobGroup::Sync,
+            Self::TerraformDeploy => JobGroup::Deploy,
+            Self::SandboxTerraform => JobGroup::Sandbox,
         }
     }
 
     /// The fixed table of types that change nothing, or add what a second try adds no second time (an artifact, named by its
     /// content): only these are tried again after an execution vanished.
-    pub const fn is_read_only(self) -> bool {
+    pub fn is_read_only(self, operation: &str) -> bool {
         match self {
             Self::Noop
             | Self::HealthCheck
@@ -120,6 +128,8 @@ impl JobType {
             | Self::DockerBuild
             | Self::ContainerImageBuild
             | Self::OciSync => true,
+            // A plan changes nothing; an apply does.
+            Self::TerraformDeploy | Self::SandboxTerraform => operation.starts_with("create-"),
             Self::ActionsWorkflow => false,
         }
     }

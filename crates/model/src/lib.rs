@@ -16,6 +16,7 @@ pub mod result;
 pub mod role;
 pub mod runner;
 pub mod spec;
+pub mod terraform;
 pub mod time;
 pub mod waiting;
 

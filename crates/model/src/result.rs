@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Timestamp;
+use crate::terraform::ResourceProgress;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -57,6 +58,9 @@ pub struct StepResult {
     pub finished_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What Terraform has begun with, those that last first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceProgress>,
 }
 
 impl StepResult {
@@ -68,6 +72,7 @@ impl StepResult {
             started_at: None,
             finished_at: None,
             error: None,
+            resources: Vec::new(),
         }
     }
 }

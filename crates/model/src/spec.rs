@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::build::{BuildSpec, Credentials, SyncSpec};
+use crate::terraform::{Module, SealedValue, TerraformOperation, TerraformSpec};
 use crate::{AppId, Digest, InstallId, JobId, JobType, OrgId, constants};
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct JobSpec {
     /// Values that must not appear in the log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
+    /// Values that stand as placeholders in `work`: they are sealed with the install's key, and only the executor can fill them in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sealed: Vec<SealedValue>,
     pub work: Work,
 }
 
@@ -45,6 +49,8 @@ pub enum Work {
     ActionsWorkflow(ActionSpec),
     Build(Box<BuildSpec>),
     OciSync(SyncSpec),
+    TerraformDeploy(Box<TerraformSpec>),
+    SandboxTerraform(Box<TerraformSpec>),
 }
 
 impl Work {
@@ -55,6 +61,37 @@ impl Work {
             Self::ActionsWorkflow(_) => JobType::ActionsWorkflow,
             Self::Build(build) => build.recipe.job_type(),
             Self::OciSync(_) => JobType::OciSync,
+            Self::TerraformDeploy(_) => JobType::TerraformDeploy,
+            Self::SandboxTerraform(_) => JobType::SandboxTerraform,
+        }
+    }
+
+    /// What is done, as the order and the job name it.
+    pub const fn operation(&self) -> &'static str {
+        match self {
+            Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => job.operation.name(),
+            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => {
+                "exec"
+            }
+        }
+    }
+
+    /// The plan that was approved, where one is carried out.
+    pub fn plan_digest(&self) -> Option<Digest> {
+        match self {
+            Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => match &job.operation {
+                TerraformOperation::Apply { plan, .. } => Some(plan.digest()),
+                TerraformOperation::Plan { .. } | TerraformOperation::Restore { .. } => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// From the interrupt to the kill.
+    pub const fn grace_s(&self) -> u64 {
+        match self {
+            Self::TerraformDeploy(_) | Self::SandboxTerraform(_) => constants::TERRAFORM_GRACE_S,
+            _ => constants::SCRIPT_GRACE_S,
         }
     }
 
@@ -75,6 +112,12 @@ impl Work {
                 Some(Source::Git { .. }) | None => Vec::new(),
             },
             Self::OciSync(sync) => vec![sync.digest.clone()],
+            Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => match &job.module {
+                Module::Artifact { digest, .. } | Module::Source { source: Source::Archive { digest, .. } } => {
+                    vec![digest.clone()]
+                }
+                Module::Source { source: Source::Git { .. } } | Module::Nothing {} => Vec::new(),
+            },
         }
     }
 }

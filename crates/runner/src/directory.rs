@@ -22,6 +22,7 @@ use rustix::process::{Pid, Signal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::vault::Tools;
 use api::runner::Assignment;
 use model::papers::EndorsedKey;
 use model::runner::RunnerKind;
@@ -58,6 +59,8 @@ pub struct ExecutionContext {
     /// Registries whose images are fetched for builds, from outside of their cell.
     #[serde(default)]
     pub base_registries: Vec<String>,
+    #[serde(default)]
+    pub tools: Tools,
     /// Hidden from children instead of the state directory, which lies in it.
     #[serde(default)]
     pub hide: Option<PathBuf>,

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
 use model::runner::RunnerKind;
+use runner::custody::{self, Custodian};
 use runner::session::{self, Ending, Options, SessionFetcher, StateDir};
+use runner::vault::Tools;
 use runner::{cell, doctor, execute, explain, net, shim};
 
 #[derive(Parser)]
@@ -33,6 +35,12 @@ enum Command {
     Disable(Look),
     /// Switch the runner on again
     Enable(Look),
+    /// The key that seals this install's states, plans and sensitive outputs
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Terraform's states of this install, opened on this machine
+    #[command(subcommand)]
+    State(StateCommand),
     /// Print the version
     Version,
     #[command(hide = true)]
@@ -41,6 +49,84 @@ enum Command {
     Shim { file: PathBuf },
     #[command(hide = true, subcommand)]
     Cell(CellStep),
+}
+
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Print a new key, to be put where --install-key-command finds it
+    New,
+    /// Say which key there is, by its fingerprint
+    Show(Custody),
+    /// Copy the key to a file: without it nothing that it sealed can be opened
+    Backup {
+        file: PathBuf,
+        #[command(flatten)]
+        custody: Custody,
+    },
+    /// Put a key back that was saved
+    Restore {
+        file: PathBuf,
+        #[command(flatten)]
+        custody: Custody,
+    },
+}
+
+#[derive(Subcommand)]
+enum StateCommand {
+    /// List what has a state, and who holds its lock
+    List(Custody),
+    /// Write a state to a file, opened
+    Export {
+        #[command(flatten)]
+        of: Target,
+        file: PathBuf,
+        #[command(flatten)]
+        custody: Custody,
+    },
+    /// Take an existing state over
+    Import {
+        #[command(flatten)]
+        of: Target,
+        file: PathBuf,
+        #[command(flatten)]
+        custody: Custody,
+    },
+    /// Serve a state to a plain Terraform on this machine, until Ctrl-C
+    Serve {
+        #[command(flatten)]
+        of: Target,
+        #[command(flatten)]
+        custody: Custody,
+    },
+}
+
+/// Where the runner is whose key and states they are.
+#[derive(Args)]
+struct Custody {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    tools: ToolArgs,
+    #[arg(long)]
+    json: bool,
+}
+
+/// The part of the install.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Target {
+    /// A component
+    #[arg(long, short)]
+    component: Option<String>,
+    /// The sandbox
+    #[arg(long)]
+    sandbox: bool,
+}
+
+impl Target {
+    fn text(&self) -> String {
+        self.component.as_ref().map_or_else(|| "sandbox".to_owned(), |name| format!("components/{name}"))
+    }
 }
 
 /// The steps into a cell.
@@ -74,6 +160,36 @@ struct Session {
     /// A registry of base images on a network that builds don't reach (`host:port`, or `http://host:port`); may be given more than once
     #[arg(long = "base-registry", env = "FERRY_RUNNER_BASE_REGISTRIES", value_delimiter = ',')]
     base_registries: Vec<String>,
+    #[command(flatten)]
+    tools: ToolArgs,
+}
+
+/// Where tools and the install's key come from.
+#[derive(Args, Clone)]
+struct ToolArgs {
+    /// The file with the install's key, which seals states, plans and sensitive outputs; in the state directory by default
+    #[arg(long, env = "FERRY_RUNNER_INSTALL_KEY_FILE")]
+    install_key_file: Option<PathBuf>,
+    /// A command that prints the install's key, where it lies elsewhere in the account
+    #[arg(long, env = "FERRY_RUNNER_INSTALL_KEY_COMMAND", conflicts_with = "install_key_file")]
+    install_key_command: Option<String>,
+    /// Where versions of Terraform (or OpenTofu) that are not on PATH are fetched from, laid out as its releases are
+    #[arg(long, env = "FERRY_RUNNER_TERRAFORM_MIRROR")]
+    terraform_mirror: Option<String>,
+    /// Terraform's CLI configuration, as for a mirror of providers
+    #[arg(long, env = "FERRY_RUNNER_TERRAFORM_CONFIG")]
+    terraform_config: Option<PathBuf>,
+}
+
+impl From<ToolArgs> for Tools {
+    fn from(args: ToolArgs) -> Self {
+        Self {
+            install_key_file: args.install_key_file,
+            install_key_command: args.install_key_command,
+            terraform_mirror: args.terraform_mirror,
+            terraform_config: args.terraform_config,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -109,6 +225,8 @@ struct RunLocal {
     /// Where the runner keeps its state; a directory in the temporary one when absent
     #[arg(long)]
     state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    tools: ToolArgs,
 }
 
 fn main() -> ExitCode {
@@ -133,6 +251,8 @@ fn main() -> ExitCode {
         Command::RunLocal(local) => run_local(local),
         Command::Doctor(look) => check(&look),
         Command::Explain(look) => describe(&look),
+        Command::Key(command) => keys(command),
+        Command::State(command) => states(command),
         Command::Disable(look) => switch(&look, false),
         Command::Enable(look) => switch(&look, true),
     };
@@ -163,6 +283,7 @@ fn serve(kind: RunnerKind, session: Session) -> anyhow::Result<ExitCode> {
         ca_file: session.ca_file,
         allow_paths: session.allow_paths,
         base_registries: session.base_registries,
+        tools: session.tools.into(),
     };
     start(options)
 }
@@ -222,6 +343,7 @@ fn run_local(local: RunLocal) -> anyhow::Result<ExitCode> {
         ca_file: None,
         allow_paths: Vec::new(),
         base_registries: Vec::new(),
+        tools: local.tools.into(),
     };
     start(options)
 }
@@ -287,6 +409,97 @@ fn describe(look: &Look) -> anyhow::Result<ExitCode> {
         print!("{}", explain::text(&value));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn keys(command: KeyCommand) -> anyhow::Result<ExitCode> {
+    let (custody, file) = match &command {
+        KeyCommand::New => {
+            println!("{}", runner::seal::InstallKey::new().text().trim_end());
+            return Ok(ExitCode::SUCCESS);
+        }
+        KeyCommand::Show(custody) => (custody, None),
+        KeyCommand::Backup { file, custody } | KeyCommand::Restore { file, custody } => (custody, Some(file.clone())),
+    };
+    let (tools, state_dir) = (custody.tools.clone().into(), absolute(&custody.place.state_dir)?);
+    let fingerprint = match (&command, file) {
+        (KeyCommand::Backup { .. }, Some(file)) => Some(on_runtime(custody::backup_key(&tools, &state_dir, &file))?),
+        (KeyCommand::Restore { .. }, Some(file)) => Some(custody::restore_key(&tools, &state_dir, &file)?),
+        _ => on_runtime(custody::fingerprint(&tools, &state_dir))?,
+    };
+    if custody.json {
+        println!("{}", serde_json::json!({ "fingerprint": fingerprint }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let place = tools.key_file(&state_dir);
+    match (&command, &fingerprint) {
+        (_, None) => println!("no key yet: the first job that seals something makes it, in {}", place.display()),
+        (KeyCommand::New | KeyCommand::Show(_), Some(key)) => println!("{key} in {}", place.display()),
+        (KeyCommand::Backup { file, .. }, Some(key)) => {
+            println!("{key} is copied to {}: keep it where this machine's end does not reach it", file.display());
+        }
+        (KeyCommand::Restore { .. }, Some(key)) => println!("{key} is in its place, {}", place.display()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn states(command: StateCommand) -> anyhow::Result<ExitCode> {
+    let custody = match &command {
+        StateCommand::List(custody)
+        | StateCommand::Export { custody, .. }
+        | StateCommand::Import { custody, .. }
+        | StateCommand::Serve { custody, .. } => custody,
+    };
+    let (tools, state_dir) = (custody.tools.clone().into(), absolute(&custody.place.state_dir)?);
+    let json = custody.json;
+    on_runtime(async {
+        let custodian = Custodian::open(&state_dir, tools)?;
+        match &command {
+            StateCommand::List(_) => list_states(&custodian, json).await?,
+            StateCommand::Export { file, .. } if file.exists() => {
+                anyhow::bail!("{} is there already: nothing is written over it", file.display());
+            }
+            StateCommand::Export { of, file, .. } => {
+                let serial = custodian.export(&of.text(), file).await?;
+                println!("serial {serial} of {} is in {}: it holds secrets", of.text(), file.display());
+            }
+            StateCommand::Import { of, file, .. } => {
+                let serial = custodian.import(&of.text(), file).await?;
+                println!("serial {serial} is the state of {} now; the next plan shows what differs", of.text());
+            }
+            StateCommand::Serve { of, .. } => serve_state(&custodian, &of.text()).await?,
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn list_states(custodian: &Custodian, json: bool) -> anyhow::Result<()> {
+    let workspaces = custodian.workspaces().await?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&workspaces)?);
+        return Ok(());
+    }
+    for found in workspaces {
+        let state = found.state.map_or_else(|| "no state yet".to_owned(), |state| format!("serial {}", state.serial));
+        let lock = found.lock.map_or_else(String::new, |lock| format!(", locked by {}", lock.who));
+        println!("{}: {state}{lock}", found.target);
+    }
+    Ok(())
+}
+
+async fn serve_state(custodian: &Custodian, target: &str) -> anyhow::Result<()> {
+    let (_served, config) = custodian.serve(target).await?;
+    println!("# The state of {target}. Save this as backend.hcl, give the module `backend \"http\" {{}}`, and run");
+    println!("#   terraform init -reconfigure -backend-config=backend.hcl");
+    println!("# It is served until Ctrl-C; while Terraform holds the lock, no job of Ferry works on it.");
+    println!("{config}");
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+    Ok(())
 }
 
 fn switch(look: &Look, on: bool) -> anyhow::Result<ExitCode> {

@@ -13,17 +13,19 @@ use std::time::Duration;
 
 use crash::crash_point;
 use fs_err as fs;
+use mask::Masker;
 use model::constants::{CHUNK_BYTES, LOG_FLUSH_MS};
 use model::log::Pipe;
 use model::{JobError, Outcome, StepStatus};
 use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::directory::ExecutionDir;
 use crate::limits::{self, Cgroups};
-use crate::mask::{Masker, Masks};
+use crate::secrets::Secrets;
 use crate::shim::{Sandbox, ShimFile};
 use crate::spool::SpoolWriter;
 
@@ -33,6 +35,8 @@ pub const MARK: &str = "FERRY_EXECUTION_ID";
 /// both together stay within the flush time.
 const LINES_WAIT: Duration = Duration::from_millis(LOG_FLUSH_MS / 5);
 const PARTIAL_WAIT: Duration = Duration::from_millis(LOG_FLUSH_MS - LOG_FLUSH_MS / 5);
+/// After this long without output who listens is told that there is none; longer than progress waits to be told.
+const PAUSE: Duration = Duration::from_millis(250);
 /// Longest grace of what a child left running.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(1);
 /// How long the pipes may go on after nobody is left who should hold them.
@@ -88,29 +92,55 @@ impl Stop {
 pub struct Host<'a> {
     pub dir: &'a ExecutionDir,
     pub log: &'a RefCell<SpoolWriter>,
-    pub masks: &'a Masks,
+    pub secrets: &'a Secrets,
     pub cgroups: Cgroups,
     /// None where the kernel has no landlock.
     pub sandbox: Option<Sandbox>,
     pub grace: Duration,
 }
 
-#[derive(Debug)]
-pub struct Child {
+/// Listens to the standard output of a child, and says what goes to the log instead.
+pub trait Hear {
+    fn hear(&mut self, bytes: &[u8]) -> Vec<u8>;
+    /// Nothing has come for a moment.
+    fn pause(&mut self) {}
+    /// The pipe has ended.
+    fn end(&mut self) -> Vec<u8>;
+}
+
+pub struct Child<'a> {
     pub argv: Vec<String>,
     pub cwd: PathBuf,
     /// The whole environment; nothing is inherited.
     pub env: BTreeMap<String, String>,
     pub step: usize,
     pub kept: Kept,
+    pub interrupt: Interrupt,
+    pub hear: Option<&'a RefCell<dyn Hear + 'a>>,
+}
+
+impl Child<'_> {
+    /// A child in the sandbox, whose output goes to the log as it is.
+    pub fn new(argv: Vec<String>, cwd: PathBuf, env: BTreeMap<String, String>, step: usize) -> Self {
+        Self { argv, cwd, env, step, kept: Kept::InSandbox, interrupt: Interrupt::Group, hear: None }
+    }
+}
+
+/// Who is told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// Everybody in the group, with SIGTERM.
+    Group,
+    /// The child alone, with SIGINT: it ends what it started itself, in its order.
+    Leader,
 }
 
 /// How a child is kept from the runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept {
     InSandbox,
-    /// It may use a directory of the runner's own.
-    InSandboxWith(PathBuf),
+    /// It may use directories of the runner's own.
+    InSandboxWith(Vec<PathBuf>),
     /// It makes a cell (`crate::cell`) for itself, which the sandbox would not let it.
     InCell,
 }
@@ -122,7 +152,7 @@ pub enum Ended {
 }
 
 /// Runs a child until it and everything it started has ended.
-pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> io::Result<Ended> {
+pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> io::Result<Ended> {
     if let Some(stop) = stop.borrow().clone() {
         return Ok(Ended::Stopped(stop));
     }
@@ -132,8 +162,8 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
         cgroups: host.cgroups.clone(),
         sandbox: match &child.kept {
             Kept::InSandbox => host.sandbox.clone(),
-            Kept::InSandboxWith(path) => host.sandbox.clone().map(|mut sandbox| {
-                sandbox.allow_paths.push(path.clone());
+            Kept::InSandboxWith(paths) => host.sandbox.clone().map(|mut sandbox| {
+                sandbox.allow_paths.extend(paths.iter().cloned());
                 sandbox
             }),
             Kept::InCell => None,
@@ -144,6 +174,13 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
         host.dir.note_group(&format!("cgroup {}", dir.display()))?;
     }
     crash_point!("executor.before_child");
+    let (stdout, told_stdout) = io::pipe()?;
+    let (stderr, told_stderr) = io::pipe()?;
+    // Who ends in an order of its own must not die of a write when nobody listens any more: it holds the other end of its pipes itself.
+    let held = match child.interrupt {
+        Interrupt::Leader => vec![inherited(&stdout)?, inherited(&stderr)?],
+        Interrupt::Group => Vec::new(),
+    };
     // The running binary itself, also after its file was replaced by an update.
     let mut process = tokio::process::Command::new("/proc/self/exe")
         .arg0("ferry-runner")
@@ -154,18 +191,24 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
         .current_dir(&child.cwd)
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdout(Stdio::from(told_stdout))
+        .stderr(Stdio::from(told_stderr))
         .spawn()?;
+    drop(held);
     crash_point!("executor.child_spawned");
     let pid = process.id().and_then(|id| Pid::from_raw(id as i32)).ok_or_else(|| io::Error::other("no process id"))?;
     let started = look(pid.as_raw_pid()).map_or(0, |seen| seen.started);
     host.dir.note_group(&format!("group {} {started} {}", pid.as_raw_pid(), boot_id()))?;
+    if child.interrupt == Interrupt::Leader {
+        let grace_s = host.grace.as_secs();
+        host.dir.note_group(&format!("leader {} {started} {} {grace_s}", pid.as_raw_pid(), boot_id()))?;
+    }
     crash_point!("executor.child_noted");
 
     let step = child.step as u32;
-    let mut stdout = Pump::new(process.stdout.take(), Pipe::Stdout, step, host);
-    let mut stderr = Pump::new(process.stderr.take(), Pipe::Stderr, step, host);
+    let (stdout, stderr) = (Receiver::from_owned_fd(stdout.into())?, Receiver::from_owned_fd(stderr.into())?);
+    let mut stdout = Pump::new(Some(stdout), Pipe::Stdout, step, host, child.hear);
+    let mut stderr = Pump::new(Some(stderr), Pipe::Stderr, step, host, None);
     let mut pumps = Box::pin(async { tokio::join!(stdout.run(), stderr.run()) });
     let mut drained = false;
     let mut stopped: Option<Stop> = None;
@@ -177,7 +220,10 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
             _ = &mut pumps, if !drained => drained = true,
             Ok(()) = stop.changed(), if stopped.is_none() => {
                 stopped = stop.borrow().clone();
-                signal(pid, Signal::TERM);
+                match child.interrupt {
+                    Interrupt::Group => signal(pid, Signal::TERM),
+                    Interrupt::Leader => drop(rustix::process::kill_process(pid, Signal::INT)),
+                }
                 kill_at = Some(Instant::now() + host.grace);
             }
             () = sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() => {
@@ -204,6 +250,7 @@ pub async fn run(child: &Child, host: &Host<'_>, stop: &mut watch::Receiver<Opti
 /// Ends what a dead executor left running; returns how many processes could not be ended.
 pub async fn reap_leftovers(dir: &ExecutionDir, grace: Duration) -> usize {
     let left = Leftovers::of(dir, false);
+    left.ask_leaders().await;
     let alive = left.end(grace).await;
     for cgroup in &left.cgroups {
         limits::remove(cgroup);
@@ -211,10 +258,18 @@ pub async fn reap_leftovers(dir: &ExecutionDir, grace: Duration) -> usize {
     alive
 }
 
+/// Another handle of a pipe's end, which a child gets too.
+fn inherited(end: &io::PipeReader) -> io::Result<io::PipeReader> {
+    let copy = end.try_clone()?;
+    rustix::io::fcntl_setfd(&copy, rustix::io::FdFlags::empty())?;
+    Ok(copy)
+}
+
 fn signal(leader: Pid, signal: Signal) {
-    // Either may have ended already.
-    let _ = rustix::process::kill_process_group(leader, signal);
-    let _ = rustix::process::kill_process(leader, signal);
+    // A second interrupt would cut the first one's grace short, so the leader gets one of its own only where it has no group yet.
+    if rustix::process::kill_process_group(leader, signal).is_err() {
+        let _ = rustix::process::kill_process(leader, signal);
+    }
 }
 
 /// Collects children that ended and that nobody waits for: what came to the sub-reaper.
@@ -225,32 +280,47 @@ fn reap_orphans(except: Option<i32>) {
 }
 
 /// One pipe of a child, on its way through the masker into the spool.
-struct Pump<'a, R> {
+struct Pump<'a, 'h, R> {
     reader: Option<R>,
     pipe: Pipe,
     step: u32,
     log: &'a RefCell<SpoolWriter>,
-    masker: Masker<'a>,
+    secrets: &'a Secrets,
+    masker: Masker,
     pending: Vec<u8>,
+    hear: Option<&'h RefCell<dyn Hear + 'h>>,
 }
 
-impl<'a, R: AsyncRead + Unpin> Pump<'a, R> {
-    fn new(reader: Option<R>, pipe: Pipe, step: u32, host: &Host<'a>) -> Self {
-        Self { reader, pipe, step, log: host.log, masker: Masker::new(host.masks), pending: Vec::new() }
+impl<'a, 'h, R: AsyncRead + Unpin> Pump<'a, 'h, R> {
+    fn new(
+        reader: Option<R>,
+        pipe: Pipe,
+        step: u32,
+        host: &Host<'a>,
+        hear: Option<&'h RefCell<dyn Hear + 'h>>,
+    ) -> Self {
+        let (log, secrets) = (host.log, host.secrets);
+        Self { reader, pipe, step, log, secrets, masker: Masker::default(), pending: Vec::new(), hear }
     }
 
     async fn run(&mut self) {
         let Some(mut reader) = self.reader.take() else { return };
         let mut buffer = vec![0; CHUNK_BYTES];
         let mut waits_since: Option<Instant> = None;
+        let mut silent = true;
         loop {
             let wait = if self.pending.contains(&b'\n') { LINES_WAIT } else { PARTIAL_WAIT };
             let due = waits_since.unwrap_or_else(Instant::now) + wait;
             tokio::select! {
                 read = reader.read(&mut buffer) => {
                     let Ok(n @ 1..) = read else { return };
-                    let masked = self.masker.push(&buffer[..n]);
-                    self.pending.extend_from_slice(&masked);
+                    silent = false;
+                    // After the read: what was registered before it was printed is known now.
+                    let masks = self.secrets.masks();
+                    match self.hear {
+                        Some(hear) => self.masker.push(&masks, &hear.borrow_mut().hear(&buffer[..n]), &mut self.pending),
+                        None => self.masker.push(&masks, &buffer[..n], &mut self.pending),
+                    }
                     while self.pending.len() >= CHUNK_BYTES {
                         self.write_lines(CHUNK_BYTES);
                         waits_since = None;
@@ -259,6 +329,12 @@ impl<'a, R: AsyncRead + Unpin> Pump<'a, R> {
                 () = sleep_until(due), if waits_since.is_some() => {
                     self.write_lines(self.pending.len());
                     waits_since = None;
+                }
+                () = tokio::time::sleep(PAUSE), if !silent => {
+                    silent = true;
+                    if let Some(hear) = self.hear {
+                        hear.borrow_mut().pause();
+                    }
                 }
             }
             if waits_since.is_none() && !self.pending.is_empty() {
@@ -275,8 +351,11 @@ impl<'a, R: AsyncRead + Unpin> Pump<'a, R> {
     }
 
     fn finish(&mut self) {
-        let rest = self.masker.flush();
-        self.pending.extend_from_slice(&rest);
+        let masks = self.secrets.masks();
+        if let Some(hear) = self.hear {
+            self.masker.push(&masks, &hear.borrow_mut().end(), &mut self.pending);
+        }
+        self.masker.flush(&masks, &mut self.pending);
         self.log.borrow_mut().write(self.pipe, self.step, &self.pending);
         self.pending.clear();
     }
@@ -286,6 +365,8 @@ impl<'a, R: AsyncRead + Unpin> Pump<'a, R> {
 struct Leftovers {
     mark: Vec<u8>,
     groups: Vec<i32>,
+    /// Children that end what they started themselves, and how long that may take.
+    leaders: Vec<(i32, Duration)>,
     cgroups: Vec<PathBuf>,
     /// As a sub-reaper every child of this process is one.
     own_children: bool,
@@ -296,6 +377,7 @@ impl Leftovers {
         let mut left = Self {
             mark: format!("{MARK}={}", dir.name()).into_bytes(),
             groups: Vec::new(),
+            leaders: Vec::new(),
             cgroups: Vec::new(),
             own_children,
         };
@@ -312,11 +394,30 @@ impl Leftovers {
                         left.groups.push(pid);
                     }
                 }
+                ["leader", pid, started, noted_boot, grace_s] if noted_boot == boot => {
+                    let (Ok(pid), Ok(grace_s)) = (pid.parse::<i32>(), grace_s.parse()) else { continue };
+                    if look(pid).is_some_and(|seen| !seen.ended && seen.started.to_string() == started) {
+                        left.leaders.push((pid, Duration::from_secs(grace_s)));
+                    }
+                }
                 _ => {}
             }
         }
         left.cgroups.dedup();
         left
+    }
+
+    /// Interrupts the leaders, once, and waits for them.
+    async fn ask_leaders(&self) {
+        for (pid, _) in &self.leaders {
+            send(&BTreeSet::from([*pid]), Signal::INT);
+        }
+        for (pid, grace) in &self.leaders {
+            let until = Instant::now() + *grace;
+            while look(*pid).is_some_and(|seen| !seen.ended) && Instant::now() < until {
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
     }
 
     fn find(&self) -> BTreeSet<i32> {

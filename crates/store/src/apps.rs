@@ -308,6 +308,10 @@ impl Store {
                     apply_change(tx, &install.runner_id, &RunnerChange::Revoke, now).await?;
                     for table in [
                         "DELETE FROM schedules WHERE install_id = $1",
+                        "DELETE FROM revisions WHERE workspace_id IN (SELECT id FROM workspaces WHERE install_id = $1)",
+                        "DELETE FROM workspaces WHERE install_id = $1",
+                        "DELETE FROM uploads_sealed WHERE install_id = $1",
+                        "DELETE FROM install_keys WHERE install_id = $1",
                         "DELETE FROM install_parts WHERE install_id = $1",
                         "DELETE FROM install_inputs WHERE install_id = $1",
                         "DELETE FROM workflow_steps WHERE install_id = $1",

@@ -109,6 +109,15 @@ impl Blobs {
         self.store.get(&self.path(key)).await.map_err(fault)?.bytes().await.map_err(fault)
     }
 
+    /// A part of a blob.
+    pub async fn get_range(&self, key: &str, range: std::ops::Range<u64>) -> Result<Bytes> {
+        match self.store.get_range(&self.path(key), range).await {
+            Ok(bytes) => Ok(bytes),
+            Err(object_store::Error::NotFound { .. }) => Err(StoreError::NotFound("blob")),
+            Err(other) => Err(StoreError::Blob(other.to_string())),
+        }
+    }
+
     pub async fn delete(&self, key: &str) -> Result<()> {
         match self.store.delete(&self.path(key)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),

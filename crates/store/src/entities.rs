@@ -76,7 +76,7 @@ pub struct NewEntity {
 }
 
 /// More components, or actions, than any app may have.
-pub const ENTITIES_MAX: u64 = 2_000;
+pub const ENTITIES_MAX: u64 = 5_000;
 
 const COLUMNS: &str = "SELECT id, org_id, app_id, name, type, var_name, labels, dependencies, retired_at, created_by, created_at, updated_at FROM entities";
 

@@ -9,7 +9,7 @@ use crate::db::{Row, Tx, params};
 use crate::jobs::{self, Job, job_by_id, move_job, target_holder};
 use crate::notify::topic;
 use crate::queue::PollInput;
-use crate::{Result, Store, StoreError};
+use crate::{Result, Store, StoreError, workflows};
 
 #[derive(Debug, Clone)]
 pub struct ExecutionRow {
@@ -77,7 +77,7 @@ pub(crate) async fn live(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<Vec<Execu
     tx.query(sql, params![runner]).await?.iter().map(from_row).collect()
 }
 
-async fn by_id(tx: &mut Tx<'_>, id: &ExecutionId) -> Result<ExecutionRow> {
+pub(crate) async fn by_id(tx: &mut Tx<'_>, id: &ExecutionId) -> Result<ExecutionRow> {
     let sql = static_sql!(COLUMNS, "WHERE id = $1");
     from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("execution"))?)
 }
@@ -145,7 +145,7 @@ pub(crate) async fn vanish(
         return set_state(tx, &execution.id, "failed", reason, now).await;
     }
     move_job(tx, job, JobEvent::Vanish, reason, Some("vanished"), "ferry", now).await?;
-    if !job.job_type.is_read_only() {
+    if !job.job_type.is_read_only(&job.operation) {
         set_state(tx, &execution.id, "unknown", reason, now).await?;
         return if gone { release(tx, execution, job, now).await } else { Ok(()) };
     }
@@ -172,7 +172,11 @@ pub(crate) async fn vanish(
 pub(crate) async fn release(tx: &mut Tx<'_>, execution: &ExecutionRow, job: &Job, now: Timestamp) -> Result<()> {
     tx.exec_later("UPDATE jobs SET released = 1 WHERE id = $1 AND state = 'unknown'", params![&job.id]).await?;
     let over = "UPDATE executions SET finished_at = $2 WHERE id = $1 AND state = 'unknown' AND finished_at IS NULL";
-    tx.exec_later(over, params![&execution.id, now]).await
+    tx.exec_later(over, params![&execution.id, now]).await?;
+    match &job.step_id {
+        Some(step) => workflows::wake_step(tx, step, now).await,
+        None => Ok(()),
+    }
 }
 
 /// Ends all executions of a runner whose session is over.
@@ -491,16 +495,22 @@ impl Store {
         // An executor counts from the last answer that it got; that lies one lease before the lease's end.
         let silent_s = if crash::broken!("early_release") { 0 } else { timing.offline_s + timing.grace_s };
         let before = now.plus_s(-(silent_s as i64));
+        let more = 1_000_000 * model::constants::TERRAFORM_GRACE_S.saturating_sub(timing.grace_s);
         let released: Vec<RunnerId> = self
             .main()
             .write(move |tx| {
                 Box::pin(async move {
                     let rows = tx
                         .query(
-                            "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until >= $1) RETURNING runner_id",
-                            params![before],
+                            "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until + (CASE WHEN jobs.type IN ('terraform-deploy', 'sandbox-terraform') THEN CAST($2 AS BIGINT) ELSE 0 END) >= $1) RETURNING runner_id, step_id",
+                            params![before, more],
                         )
                         .await?;
+                    for row in &rows {
+                        if let Some(step) = row.get::<Option<model::StepId>>(1)? {
+                            workflows::wake_step(tx, &step, now).await?;
+                        }
+                    }
                     rows.iter().map(|row| row.get(0)).collect()
                 })
             })

@@ -5,8 +5,9 @@ use std::io::Read as _;
 use bytes::Bytes;
 use model::log::{Body, Chunk};
 use model::{ExecutionId, OrgId, Timestamp};
+use serde::{Deserialize, Serialize};
 
-use crate::db::params;
+use crate::db::{Row, Tx, params};
 use crate::{Result, Store, StoreError};
 
 /// A run of chunks, still compressed: from the hot table, or a segment in the blob store.
@@ -15,6 +16,21 @@ enum LogPiece {
     /// The key of its blob.
     Segment(String),
 }
+
+/// A place in the log of an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogAt {
+    /// This chunk, and what follows.
+    From(u64),
+    /// What comes before this chunk.
+    Before(u64),
+    /// Where this time falls, in nanoseconds: chunks of before may come along.
+    Time(u64),
+}
+
+/// A part of a segment that is compressed by itself: its first chunk, that one's time, and where in the blob it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Block(u64, u64, u64);
 
 /// When hot batches are folded.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +45,9 @@ pub struct SealInput {
 const BATCH_PLAIN: usize = 4 << 20;
 /// What one segment, or one read, may hold after decompression (and one batch more): zeros compress a thousandfold.
 const PIECE_PLAIN: u64 = 16 << 20;
+/// Blocks of a segment have about this size before compression: what one page of a log reads.
+const BLOCK_PLAIN: usize = 512 << 10;
+const BLOCK_LEVEL: i32 = 3;
 /// Pieces that one read takes from the hot table.
 const HOT_ROWS: u64 = 16;
 /// Rows that one segment takes at most.
@@ -65,6 +84,7 @@ impl Store {
     ) -> Result<u64> {
         let Some(first_seq) = chunks.first().map(|c| c.seq) else { return self.log_head(execution).await };
         let next_seq = first_seq + chunks.len() as u64;
+        let first_ns = chunks.first().map_or(0, |c| c.time_ns);
         let plain: u64 = chunks.iter().map(plain_bytes).sum();
         let (org, execution) = (org.clone(), execution.clone());
         self.logs_db()
@@ -85,8 +105,8 @@ impl Store {
                     }
                     let size = data.len() as i64;
                     tx.exec(
-                        "INSERT INTO log_chunks (execution_id, first_seq, next_seq, plain_bytes, data) VALUES ($1, $2, $3, $4, $5)",
-                        params![&execution, first_seq, next_seq, plain, data],
+                        "INSERT INTO log_chunks (execution_id, first_seq, next_seq, first_ns, plain_bytes, data) VALUES ($1, $2, $3, $4, $5, $6)",
+                        params![&execution, first_seq, next_seq, first_ns, plain, data],
                     )
                     .await?;
                     tx.exec(
@@ -102,17 +122,7 @@ impl Store {
 
     /// How many chunks of an execution are here.
     pub async fn log_head(&self, execution: &ExecutionId) -> Result<u64> {
-        let execution = execution.clone();
-        self.logs_db()
-            .read(move |tx| {
-                let execution = execution.clone();
-                Box::pin(async move {
-                    let row =
-                        tx.get("SELECT next_seq FROM log_heads WHERE execution_id = $1", params![&execution]).await?;
-                    row.map_or(Ok(0), |row| row.get(0))
-                })
-            })
-            .await
+        Ok(self.log_state(execution).await?.next_seq)
     }
 
     /// The next chunks from `from_seq` on: one segment, or a few hot batches. Empty at the end.
@@ -125,6 +135,42 @@ impl Store {
             }
         }
         chunks.retain(|c| c.seq >= from_seq);
+        Ok(chunks)
+    }
+
+    /// A few chunks at a place, in their order; empty where there are none. It costs the same wherever the place is.
+    pub async fn log_block(&self, execution: &ExecutionId, at: LogAt) -> Result<Vec<Chunk>> {
+        let id = execution.clone();
+        let found = self
+            .logs_db()
+            .read(move |tx| {
+                let id = id.clone();
+                Box::pin(async move { find_block(tx, &id, at).await })
+            })
+            .await?;
+        let mut chunks = match found {
+            None => return Ok(Vec::new()),
+            Some(Found::Hot(data)) => unpack_batch(&data)?,
+            Some(Found::Segment { key, blocks, size }) => {
+                let at_or_before = |place: u64, of: fn(&Block) -> u64| {
+                    blocks.partition_point(|block| of(block) <= place).saturating_sub(1)
+                };
+                let index = match at {
+                    LogAt::From(seq) => at_or_before(seq, |block| block.0),
+                    LogAt::Before(seq) => at_or_before(seq.saturating_sub(1), |block| block.0),
+                    LogAt::Time(ns) => at_or_before(ns, |block| block.1),
+                };
+                // A segment of before there were blocks is read as a whole.
+                let from = blocks.get(index).map_or(0, |block| block.2);
+                let to = blocks.get(index + 1).map_or(size, |block| block.2);
+                unpack_segment(&self.blobs().get_range(&key, from..to).await?)?
+            }
+        };
+        match at {
+            LogAt::From(seq) => chunks.retain(|c| c.seq >= seq),
+            LogAt::Before(seq) => chunks.retain(|c| c.seq < seq),
+            LogAt::Time(_) => {}
+        }
         Ok(chunks)
     }
 
@@ -212,24 +258,26 @@ impl Store {
             return Ok(0);
         };
         let batches = rows.len() as u64;
-        let segment = rows.into_iter().map(|r| r.2).collect::<Vec<_>>().concat();
-        let size = segment.len() as u64;
+        let size: u64 = rows.iter().map(|r| r.2.len() as u64).sum();
+        let (segment, blocks) = blocks_of(rows.into_iter().map(|r| r.2)).await?;
+        let (stored, first_ns) = (segment.len() as u64, blocks.first().map_or(0, |block| block.1));
+        let blocks = serde_json::to_string(&blocks).map_err(StoreError::db)?;
         let key = format!("logs/{org}/{execution}/{first_seq:012}-{next_seq:012}.zst");
         self.blobs().put(&key, Bytes::from(segment)).await?;
         crash::crash_point!("server.segment_put");
         let id = execution.clone();
         self.logs_db()
             .write(move |tx| {
-                let (id, key) = (id.clone(), key.clone());
+                let (id, key, blocks) = (id.clone(), key.clone(), blocks.clone());
                 Box::pin(async move {
-                    let there = tx
-                        .get(
-                            "SELECT COUNT(*) FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3",
-                            params![&id, first_seq, next_seq],
+                    // The head first: writers change it too, and whoever holds it is not overtaken by them.
+                    let held = tx
+                        .exec(
+                            "UPDATE log_heads SET hot_bytes = hot_bytes - $4 WHERE execution_id = $1 AND $5 = (SELECT COUNT(*) FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3)",
+                            params![&id, first_seq, next_seq, size, batches],
                         )
-                        .await?
-                        .ok_or_else(|| StoreError::corrupt("count"))?;
-                    if there.get::<u64>(0)? != batches {
+                        .await?;
+                    if held == 0 {
                         return Ok(0); // another replica was faster
                     }
                     tx.exec(
@@ -238,13 +286,8 @@ impl Store {
                     )
                     .await?;
                     tx.exec(
-                        "INSERT INTO log_segments (execution_id, first_seq, next_seq, blob_key, size_bytes) VALUES ($1, $2, $3, $4, $5)",
-                        params![&id, first_seq, next_seq, key, size],
-                    )
-                    .await?;
-                    tx.exec(
-                        "UPDATE log_heads SET hot_bytes = hot_bytes - $2 WHERE execution_id = $1",
-                        params![&id, size],
+                        "INSERT INTO log_segments (execution_id, first_seq, next_seq, first_ns, blob_key, size_bytes, blocks) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                        params![&id, first_seq, next_seq, first_ns, key, stored, blocks],
                     )
                     .await?;
                     Ok(size)
@@ -253,9 +296,8 @@ impl Store {
             .await
     }
 
-    /// Deletes an execution's log: what is hot, the segments, and their blobs. Blobs go first, so that a crash leaves rows
-    /// that lead to them.
-    pub(crate) async fn delete_log(&self, execution: &ExecutionId) -> Result<()> {
+    /// Deletes the segments of a log. Blobs go before the rows, so that a crash leaves rows that lead to them.
+    pub(crate) async fn delete_log_blobs(&self, execution: &ExecutionId) -> Result<()> {
         let id = execution.clone();
         let keys: Vec<String> = self
             .logs_db()
@@ -271,6 +313,12 @@ impl Store {
         for key in keys {
             self.blobs().delete(&key).await?;
         }
+        Ok(())
+    }
+
+    /// Deletes an execution's log without a trace.
+    pub(crate) async fn delete_log(&self, execution: &ExecutionId) -> Result<()> {
+        self.delete_log_blobs(execution).await?;
         let id = execution.clone();
         self.logs_db()
             .write(move |tx| {
@@ -320,6 +368,96 @@ impl Store {
             })
             .await
     }
+}
+
+enum Found {
+    Hot(Vec<u8>),
+    Segment { key: String, blocks: Vec<Block>, size: u64 },
+}
+
+async fn find_block(tx: &mut Tx<'_>, id: &ExecutionId, at: LogAt) -> Result<Option<Found>> {
+    let hot = |row: Row| Ok(Found::Hot(row.get(1)?));
+    let segment = |row: Row| -> Result<Found> {
+        let blocks: String = row.get(3)?;
+        let blocks =
+            if blocks.is_empty() { Vec::new() } else { serde_json::from_str(&blocks).map_err(StoreError::db)? };
+        Ok(Found::Segment { key: row.get(1)?, blocks, size: row.get(2)? })
+    };
+    match at {
+        LogAt::From(seq) => {
+            let sql = "SELECT first_ns, blob_key, size_bytes, blocks FROM log_segments WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT 1";
+            if let Some(row) = tx.get(sql, params![id, seq]).await? {
+                return segment(row).map(Some);
+            }
+            let sql = "SELECT first_ns, data FROM log_chunks WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT 1";
+            tx.get(sql, params![id, seq]).await?.map(hot).transpose()
+        }
+        LogAt::Before(seq) => {
+            let sql = "SELECT first_ns, data FROM log_chunks WHERE execution_id = $1 AND first_seq < $2 ORDER BY first_seq DESC LIMIT 1";
+            if let Some(row) = tx.get(sql, params![id, seq]).await? {
+                return hot(row).map(Some);
+            }
+            let sql = "SELECT first_ns, blob_key, size_bytes, blocks FROM log_segments WHERE execution_id = $1 AND first_seq < $2 ORDER BY first_seq DESC LIMIT 1";
+            tx.get(sql, params![id, seq]).await?.map(segment).transpose()
+        }
+        LogAt::Time(ns) => {
+            let sql = "SELECT first_ns, data FROM log_chunks WHERE execution_id = $1 AND first_ns <= $2 ORDER BY first_seq DESC LIMIT 1";
+            let row = tx.get(sql, params![id, ns]).await?;
+            if let Some(row) = row.filter(|row| row.get::<u64>(0).is_ok_and(|first| first > 0)) {
+                return hot(row).map(Some);
+            }
+            let sql = "SELECT first_ns, blob_key, size_bytes, blocks FROM log_segments WHERE execution_id = $1 AND first_ns <= $2 ORDER BY first_seq DESC LIMIT 1";
+            let row = tx.get(sql, params![id, ns]).await?;
+            if let Some(row) = row.filter(|row| row.get::<u64>(0).is_ok_and(|first| first > 0)) {
+                return segment(row).map(Some);
+            }
+            // Before all of it, or its times are not known: from its beginning.
+            Box::pin(find_block(tx, id, LogAt::From(0))).await
+        }
+    }
+}
+
+/// Lets others go on: compressing takes milliseconds.
+async fn breathe() {
+    let mut done = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut done, true) {
+            return std::task::Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+/// One segment of many batches: small ones are put together, so that a page needs few of them and they take little room.
+async fn blocks_of(batches: impl Iterator<Item = Vec<u8>>) -> Result<(Vec<u8>, Vec<Block>)> {
+    fn add(segment: &mut Vec<u8>, blocks: &mut Vec<Block>, plain: &[u8], packed: &[u8]) -> Result<()> {
+        let first = Chunk::decode(plain).map_err(StoreError::db)?.ok_or_else(|| StoreError::corrupt("log batch"))?.0;
+        blocks.push(Block(first.seq, first.time_ns, segment.len() as u64));
+        segment.extend_from_slice(packed);
+        Ok(())
+    }
+    let pack = |plain: &[u8]| zstd::bulk::compress(plain, BLOCK_LEVEL).map_err(StoreError::db);
+    let (mut segment, mut blocks, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    for batch in batches {
+        let plain = zstd::bulk::decompress(&batch, BATCH_PLAIN).map_err(StoreError::db)?;
+        let large = plain.len() >= BLOCK_PLAIN / 2;
+        if !open.is_empty() && (large || open.len() + plain.len() > BLOCK_PLAIN) {
+            add(&mut segment, &mut blocks, &open, &pack(&open)?)?;
+            open.clear();
+            breathe().await;
+        }
+        if large {
+            add(&mut segment, &mut blocks, &plain, &batch)?;
+        } else {
+            open.extend_from_slice(&plain);
+        }
+    }
+    if !open.is_empty() {
+        add(&mut segment, &mut blocks, &open, &pack(&open)?)?;
+    }
+    Ok((segment, blocks))
 }
 
 /// What a chunk takes in memory and in a frame, about.

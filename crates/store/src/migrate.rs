@@ -42,8 +42,9 @@ impl Set {
                 step!("main_0007_workflows"),
                 step!("main_0008_builds"),
                 step!("main_0009_schedules"),
+                step!("main_0010_terraform"),
             ],
-            Self::Logs => vec![step!("logs_0001_init")],
+            Self::Logs => vec![step!("logs_0001_init"), step!("logs_0002_keeping")],
         }
     }
 }

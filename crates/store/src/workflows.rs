@@ -13,7 +13,7 @@ use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::inputs::{InstallInputs, insert_next_inputs};
 use crate::notify::topic;
 use crate::state::{SealedPart, insert_parts};
-use crate::{Install, Result, Store, StoreError};
+use crate::{Result, Store, StoreError};
 
 #[derive(Debug, Clone)]
 pub struct WorkflowRow {
@@ -529,19 +529,6 @@ impl Store {
             Some(job) => self.job(org, &job).await.map(Some),
             None => Ok(None),
         }
-    }
-
-    /// Something about an install has changed that its workflows may wait for.
-    pub async fn wake_install(&self, install: &Install, now: Timestamp) -> Result<()> {
-        let id = install.id.clone();
-        self.main()
-            .write(move |tx| {
-                let id = id.clone();
-                Box::pin(async move { wake_install(tx, &id, now).await })
-            })
-            .await?;
-        self.wake_workflows(&install.org_id);
-        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use api::client::{Client, ClientError, JobFilter, LogFormat};
+use api::client::{Client, ClientError, JobFilter, LogFilter, LogFormat};
 use api::control::{CreateApp, CreateInstall, CreateRunnerJob, Job, UpdateRunnerSettings};
 use api::runner::Assignment;
 use bytes::Bytes;
@@ -204,7 +204,7 @@ where
 
 /// The log of a job, byte for byte.
 pub async fn read_log(client: &Client, job: &Job, pipe: Option<&str>) -> anyhow::Result<Vec<u8>> {
-    let mut chunks = client.log_bytes(&job.log_stream_id, LogFormat::Raw, pipe).await?;
+    let mut chunks = client.log_bytes(&job.log_stream_id, LogFormat::Raw, &LogFilter::pipe(pipe), false).await?;
     let mut log = Vec::new();
     while let Some(chunk) = chunks.next().await {
         log.extend_from_slice(&chunk?);

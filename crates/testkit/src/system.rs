@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal};
 use crate::Backend;
 
 /// Longest wait for something that should take no time.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(60);
 /// How long processes may take to go after the last of ours was killed.
 const SETTLE: Duration = Duration::from_secs(5);
 const TOKEN: &str = "fry_0123456789abcdefghijklmnopqrstuv0123456789abcdef";

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{Client, Result, segment};
 use crate::control::{
-    CreateStepApprovalResponse, CreateWorkflow, ForgetInstall, Install, InstallComponent, InstallDeploy,
-    InstallRunbook, InstallSchedule, InstallState, InstallStateVersion, PolicyReport, StepApprovalResponse,
-    StepRetried, UpdateInstall, UpdateWorkflow, Workflow, WorkflowStarted, WorkflowStep,
+    CreateStepApprovalResponse, CreateWorkflow, ForgetInstall, Install, InstallComponent, InstallRunbook,
+    InstallSchedule, InstallState, InstallStateVersion, PolicyReport, StepApprovalResponse, StepRetried, UpdateInstall,
+    UpdateWorkflow, Workflow, WorkflowStarted, WorkflowStep,
 };
 
 fn step_path(workflow: &str, step: &str) -> String {
@@ -78,10 +78,6 @@ impl Client {
 
     pub async fn install_components(&self, install: &str) -> Result<Vec<InstallComponent>> {
         self.pages(self.get(format!("/v1/installs/{}/components", segment(install))), usize::MAX).await
-    }
-
-    pub async fn deploys(&self, install: &str, limit: usize) -> Result<Vec<InstallDeploy>> {
-        self.pages(self.get(format!("/v1/installs/{}/deploys", segment(install))), limit).await
     }
 
     pub async fn schedules(&self, install: &str) -> Result<Vec<InstallSchedule>> {

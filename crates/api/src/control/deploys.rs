@@ -109,6 +109,8 @@ lean! {
             enabled: bool,
             /// The version of the app that is deployed.
             config_version: u64,
+            /// The last look has found a difference, and nothing was deployed since.
+            drifted: bool,
             component: Option<Component>,
             /// The newest.
             install_deploys: Vec<InstallDeploy>,

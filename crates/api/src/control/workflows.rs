@@ -136,7 +136,12 @@ lean! {
             destroy: u64,
             outputs: u64,
         }
-        optional {}
+        optional {
+            import: u64,
+            moved: u64,
+            forget: u64,
+            other: u64,
+        }
     }
 
     /// A plan that waits, or waited, for an approval. Its id is the digest of the plan.

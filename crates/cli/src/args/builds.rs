@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::name;
+use super::{LogOptions, name};
 
 #[derive(Debug, Subcommand)]
 pub enum Builds {
@@ -23,9 +23,8 @@ pub enum Builds {
     /// Show the log of a build
     Logs {
         id: String,
-        /// Go on until the build has ended
-        #[arg(long, short)]
-        follow: bool,
+        #[command(flatten)]
+        options: LogOptions,
     },
     /// Cancel a build that has not ended
     Cancel { id: String },

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{name, variable};
+use super::{LogOptions, name, variable};
 
 /// How a workflow is started.
 #[derive(Debug, Clone, Args)]
@@ -140,11 +140,20 @@ pub struct Drift {
     /// Install, by name or id
     #[arg(value_parser = name)]
     pub name: String,
-    /// Component to look at; the sandbox where none is named
-    #[arg(long, short)]
+    /// Only this component
+    #[arg(long, short, conflicts_with = "sandbox")]
     pub component: Option<String>,
-    /// Only start it; do not wait for its end
-    #[arg(long, short)]
+    /// Only the sandbox
+    #[arg(long)]
+    pub sandbox: bool,
+    /// Deploy what has drifted: plan, approve, apply; the sandbox first
+    #[arg(long)]
+    pub reconcile: bool,
+    /// Approve the plans of `--reconcile` without asking
+    #[arg(long, short = 'y', requires = "reconcile")]
+    pub approve_all: bool,
+    /// Only start to look; do not wait for the end
+    #[arg(long, short, conflicts_with = "reconcile")]
     pub detach: bool,
 }
 
@@ -214,7 +223,7 @@ pub enum Steps {
     /// Show the log of a step
     Logs {
         id: String,
-        #[arg(long, short)]
-        follow: bool,
+        #[command(flatten)]
+        options: LogOptions,
     },
 }

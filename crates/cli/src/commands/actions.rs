@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
-use api::client::{Client, LogFormat};
+use api::client::{Client, LogFilter, LogFormat};
 use api::control::{CreateActionRun, CreateActionWorkflowRun, Job, WorkflowStarted};
 use futures::StreamExt as _;
 use model::Digest;
@@ -184,7 +184,7 @@ pub(super) fn detached(out: &Output, job: &Job) -> Result<u8> {
 }
 
 async fn whole_log(client: &Client, job: &Job) -> Result<String> {
-    let mut chunks = client.log_bytes(&job.log_stream_id, LogFormat::Raw, None).await?;
+    let mut chunks = client.log_bytes(&job.log_stream_id, LogFormat::Raw, &LogFilter::default(), false).await?;
     let mut log = Vec::new();
     while let Some(chunk) = chunks.next().await {
         log.extend_from_slice(&chunk?);

@@ -27,11 +27,9 @@ pub(super) async fn run(client: &Client, out: &Output, command: Builds) -> Resul
         }
         Builds::Get { id } => show(client, out, &named(client, &id, client.build(&id).await).await?)?,
         Builds::Create(args) => return create(client, out, &args).await,
-        Builds::Logs { id, follow } => {
+        Builds::Logs { id, options } => {
             let build = named(client, &id, client.build(&id).await).await?;
-            let job = job(&build)?;
-            let args = args::Logs { id: job, follow, pipe: None, raw: false };
-            return logs::run(client, out, args).await;
+            return logs::of_job(client, out, &job(&build)?, options).await;
         }
         Builds::Cancel { id } => {
             let build = named(client, &id, client.cancel_build(&id).await).await?;
@@ -139,7 +137,7 @@ async fn named<T>(_: &Client, id: &str, answer: std::result::Result<T, ClientErr
     })
 }
 
-fn job(build: &Build) -> Result<JobId> {
+pub(super) fn job(build: &Build) -> Result<JobId> {
     Client::job_of(build).ok_or_else(|| {
         CliError::new(Exit::NotFound, format!("build {} has no log: {}", build.stamp.id, build.status_description))
     })

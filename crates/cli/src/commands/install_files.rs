@@ -4,7 +4,6 @@
 //! to the app's default. Switches of components that it does not name stay as they are.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Component, Path, PathBuf};
 
 use api::client::Client;
@@ -18,7 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::args::SyncInstalls;
-use crate::commands::{Kind, explain, workflows};
+use crate::commands::{Kind, agree, explain, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, count};
 
@@ -107,7 +106,9 @@ pub(super) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
     if args.plan || changed == 0 {
         return finish(out, &args, &plans, changed);
     }
-    agree(out, args.yes, changed)?;
+    let installs = count(changed, "install", "installs");
+    let hint = "add `--yes`, or look first with `--plan`";
+    agree(out, args.yes, &format!("this changes {installs}"), &format!("change {installs}?"), hint)?;
     let mut done: Vec<String> = Vec::new();
     for plan in &mut plans {
         if let Err(error) = apply(client, &args, plan).await {
@@ -417,25 +418,6 @@ fn show(out: &Output, plans: &[Plan]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Asks a person, where one is there.
-fn agree(out: &Output, yes: bool, changed: usize) -> Result<()> {
-    if yes {
-        return Ok(());
-    }
-    let what = count(changed, "install", "installs");
-    if out.json || !std::io::stdin().is_terminal() || !out.stderr_terminal {
-        let text = format!("this changes {what}, and nobody is here to agree");
-        return Err(CliError::usage(text).hint("add `--yes`, or look first with `--plan`"));
-    }
-    out.stderr_bytes(format!("change {what}? [y/N]: ").as_bytes());
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    if matches!(answer.trim(), "y" | "yes") {
-        return Ok(());
-    }
-    Err(CliError::failed("nothing was changed"))
 }
 
 /// Makes it so. What was done stays if the next install fails: another sync goes on there.

@@ -18,7 +18,11 @@ pub(super) async fn components(client: &Client, out: &Output, install: &str) -> 
         let last = component.install_deploys.first();
         vec![
             strong(own.map_or("", |own| own.name.as_str())),
-            if component.enabled { status(&component.status) } else { dim("left out") },
+            match (component.enabled, component.drifted) {
+                (false, _) => dim("left out"),
+                (true, true) => status("drifted"),
+                (true, false) => status(&component.status),
+            },
             cell(own.map_or("", |own| own.component_type.as_str())),
             cell(if component.config_version > 0 { component.config_version.to_string() } else { String::new() }),
             last.map_or_else(|| dim("never"), |last| status(&last.status)),

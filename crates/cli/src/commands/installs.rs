@@ -7,8 +7,8 @@ use api::control::{
 use model::labels::Labels;
 use serde_json::json;
 
-use crate::args::{CreateInstall, Installs, Label, Rollback, SetInstall, Start};
-use crate::commands::{Kind, explain, install_files, install_views, workflows};
+use crate::args::{CreateInstall, Installs, Label, Rollback, SetInstall};
+use crate::commands::{Kind, drift, explain, install_files, install_views, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, status, strong};
 
@@ -27,7 +27,9 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             Ok(install) => show(out, &install)?,
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
-        Installs::Inputs { name, set, no_deploy } => return inputs(client, out, &name, set, no_deploy).await,
+        Installs::Inputs { name, set, no_deploy, approve_all } => {
+            return inputs(client, out, &name, set, no_deploy, approve_all).await;
+        }
         Installs::State { name, version, versions } => state(client, out, &name, version, versions).await?,
         Installs::History { name, limit } => match client.workflows(Some(&name), limit).await {
             Ok(found) => workflows::list(out, &found)?,
@@ -67,14 +69,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             return workflows::start(client, out, &args.name, body, &args.start).await;
         }
         Installs::Rollback(args) => return rollback(client, out, args).await,
-        Installs::Drift(args) => {
-            let body = match &args.component {
-                Some(component) => json!({ "type": "drift_run", "component": component }),
-                None => json!({ "type": "drift_run_reprovision_sandbox" }),
-            };
-            let start = Start { plan_only: true, approve_all: false, role: None, detach: args.detach };
-            return workflows::start(client, out, &args.name, body, &start).await;
-        }
+        Installs::Drift(args) => return drift::run(client, out, &args).await,
     }
     Ok(0)
 }
@@ -231,7 +226,14 @@ async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()
     Ok(())
 }
 
-async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, String)>, no_deploy: bool) -> Result<u8> {
+async fn inputs(
+    client: &Client,
+    out: &Output,
+    name: &str,
+    set: Vec<(String, String)>,
+    no_deploy: bool,
+    approve_all: bool,
+) -> Result<u8> {
     let changed = !set.is_empty();
     let answer = if changed {
         let body = UpdateInstallInputs {
@@ -248,6 +250,9 @@ async fn inputs(client: &Client, out: &Output, name: &str, set: Vec<(String, Str
         Ok(inputs) => inputs,
         Err(error) => return Err(explain(client, Kind::Install, name, error).await),
     };
+    if approve_all && !inputs.workflow_id.is_empty() {
+        client.approve_all(&inputs.workflow_id).await?;
+    }
     if out.json {
         out.json(&inputs)?;
         return Ok(0);

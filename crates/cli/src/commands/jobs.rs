@@ -25,6 +25,16 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
             show(out, &client.job(&id).await?)?;
             Ok(0)
         }
+        Jobs::EraseLog { id } => {
+            let stream = client.job(&id).await?.log_stream_id;
+            let stream = client.delete_log(&stream).await?;
+            if out.json {
+                out.json(&stream)?;
+            } else {
+                out.success(&format!("the log of job {id} is deleted"));
+            }
+            Ok(0)
+        }
         Jobs::Cancel { id, wait } => {
             let job = client.cancel_job(&id).await?;
             if wait {

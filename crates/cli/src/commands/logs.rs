@@ -1,55 +1,199 @@
 //! The log of a job.
 
-use api::client::{Client, LogFormat, Tail};
-use api::control::LogRecord;
-use futures::StreamExt as _;
+use std::io::Write as _;
+use std::path::Path;
 
-use crate::args::Logs;
-use crate::error::Result;
+use api::client::{Client, LogFilter, LogFormat, Tail};
+use api::control::{LogChunk, LogRecord};
+use futures::StreamExt as _;
+use model::{BuildId, JobId, LogStreamId};
+
+use super::builds;
+use crate::args::{LogOptions, Logs};
+use crate::error::{CliError, Exit, Result};
 use crate::output::Output;
 use crate::watch::Printer;
 
-/// Most pages of records that one command reads.
-const PAGES_MAX: usize = 100_000;
-
 pub(super) async fn run(client: &Client, out: &Output, args: Logs) -> Result<u8> {
-    let stream = client.job(&args.id).await?.log_stream_id;
-    let pipe = args.pipe.as_deref();
-    if args.follow {
-        let mut tail = client.tail(&stream, None);
-        let mut printer = Printer::new(out);
-        while let Some(item) = tail.next().await {
-            match item? {
-                Tail::Chunk(chunk) if pipe.is_some_and(|p| p != chunk.pipe) => {}
-                Tail::Chunk(chunk) if out.json => out.json_line(&chunk)?,
-                // What was asked for by name is data.
-                Tail::Chunk(chunk) if pipe.is_some() => out.stdout_bytes(chunk.text.as_bytes())?,
-                Tail::Chunk(chunk) => printer.chunk(&chunk)?,
-                Tail::End { .. } => break,
-            }
-        }
-        printer.finish()?;
-        return Ok(0);
+    let Logs { id, options } = args;
+    if let Ok(stream) = LogStreamId::parse(&id) {
+        return show(client, out, &stream, options).await;
+    }
+    if let Ok(job) = JobId::parse(&id) {
+        return of_job(client, out, &job, options).await;
+    }
+    if BuildId::parse(&id).is_ok() {
+        return of_job(client, out, &builds::job(&client.build(&id).await?)?, options).await;
+    }
+    of_step(client, out, &id, options).await
+}
+
+pub(super) async fn of_step(client: &Client, out: &Output, id: &str, options: LogOptions) -> Result<u8> {
+    let step = client.step(id).await?;
+    let job = step
+        .runner_job_id
+        .parse()
+        .map_err(|_| CliError::new(Exit::NotFound, format!("step `{}` has no job, so there is no log", step.name)))?;
+    of_job(client, out, &job, options).await
+}
+
+pub(super) async fn of_job(client: &Client, out: &Output, job: &JobId, options: LogOptions) -> Result<u8> {
+    show(client, out, &client.job(job).await?.log_stream_id, options).await
+}
+
+async fn show(client: &Client, out: &Output, stream: &LogStreamId, options: LogOptions) -> Result<u8> {
+    let (grep, regex) = if options.regex { (None, options.grep) } else { (options.grep, None) };
+    let filter = LogFilter {
+        pipe: options.pipe,
+        step: options.step,
+        level: options.level,
+        since: options.since,
+        until: options.until,
+        grep,
+        regex,
+    };
+    // What was deleted must not look like nothing.
+    let note = client.log_stream(stream).await?.note;
+    if !note.is_empty() {
+        out.warn(&note);
+    }
+    if options.follow {
+        return follow(client, out, stream, &filter).await;
+    }
+    if let Some(file) = &options.output {
+        return save(client, out, stream, &filter, options.raw, file).await;
     }
     if out.json {
         let mut records: Vec<LogRecord> = Vec::new();
         let mut cursor: Option<String> = None;
-        for _ in 0..PAGES_MAX {
-            let (page, next) = client.log_records(&stream, pipe, cursor.as_deref()).await?;
-            let done = page.is_empty() || next.is_none() || next == cursor;
+        loop {
+            let (page, next) = client.log_records(stream, &filter, cursor.as_deref()).await?;
             records.extend(page);
-            cursor = next;
-            if done {
+            if next.is_none() || next == cursor {
                 break;
             }
+            cursor = next;
         }
         out.json(&records)?;
         return Ok(0);
     }
-    let format = if args.raw { LogFormat::Raw } else { LogFormat::Text };
-    let mut chunks = client.log_bytes(&stream, format, pipe).await?;
+    let format = if options.raw { LogFormat::Raw } else { LogFormat::Text };
+    let mut chunks = client.log_bytes(stream, format, &filter, false).await?;
+    let mut plain = Plain::new(out.stdout_terminal || options.raw);
     while let Some(chunk) = chunks.next().await {
-        out.stdout_bytes(&chunk?)?;
+        out.stdout_bytes(&plain.strip(&chunk?))?;
     }
     Ok(0)
+}
+
+/// Colours and the like are for terminals.
+struct Plain {
+    keep: bool,
+    state: anstream::adapter::StripBytes,
+}
+
+impl Plain {
+    fn new(keep: bool) -> Self {
+        Self { keep, state: anstream::adapter::StripBytes::new() }
+    }
+
+    fn strip(&mut self, bytes: &[u8]) -> Vec<u8> {
+        if self.keep { bytes.to_vec() } else { self.state.strip_next(bytes).collect::<Vec<_>>().concat() }
+    }
+}
+
+async fn save(
+    client: &Client,
+    out: &Output,
+    stream: &LogStreamId,
+    filter: &LogFilter,
+    raw: bool,
+    path: &Path,
+) -> Result<u8> {
+    let name = path.to_string_lossy();
+    let (name, gzip) = name.strip_suffix(".gz").map_or_else(|| (name.as_ref(), false), |name| (name, true));
+    let format = match raw {
+        true => LogFormat::Raw,
+        false if name.ends_with(".ndjson") => LogFormat::Ndjson,
+        false => LogFormat::Text,
+    };
+    let mut file = fs_err::File::create(path)?;
+    let (mut chunks, mut size) = (client.log_bytes(stream, format, filter, gzip).await?, 0u64);
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk?;
+        size += chunk.len() as u64;
+        file.write_all(&chunk)?;
+    }
+    file.sync_all()?;
+    out.success(&format!("{} holds the log, {size} bytes", path.display()));
+    Ok(0)
+}
+
+async fn follow(client: &Client, out: &Output, stream: &LogStreamId, filter: &LogFilter) -> Result<u8> {
+    let wanted = Wanted::new(filter)?;
+    let mut tail = client.tail(stream, None);
+    let mut printer = Printer::new(out);
+    while let Some(item) = tail.next().await {
+        match item? {
+            Tail::Chunk(chunk) => {
+                let Some(chunk) = wanted.of(chunk) else { continue };
+                if out.json {
+                    out.json_line(&chunk)?;
+                } else if filter.pipe.is_some() {
+                    // What was asked for by name is data.
+                    out.stdout_bytes(chunk.text.as_bytes())?;
+                } else {
+                    printer.chunk(&chunk)?;
+                }
+            }
+            Tail::End { .. } => break,
+        }
+    }
+    printer.finish()?;
+    Ok(0)
+}
+
+/// The same choice on this side, for what is followed.
+struct Wanted<'a> {
+    filter: &'a LogFilter,
+    regex: Option<regex::Regex>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(filter: &'a LogFilter) -> Result<Self> {
+        let regex = filter.regex.as_deref().map(regex::Regex::new).transpose();
+        let regex =
+            regex.map_err(|e| CliError::new(Exit::Usage, format!("the regular expression can't be used: {e}")))?;
+        Ok(Self { filter, regex })
+    }
+
+    /// What is left of a chunk; None where nothing is.
+    fn of(&self, mut chunk: LogChunk) -> Option<LogChunk> {
+        let filter = self.filter;
+        let is_error = chunk.pipe == "stderr";
+        let level = match filter.level.as_deref() {
+            Some("warn" | "error") => is_error,
+            Some("fatal") => false,
+            _ => true,
+        };
+        let whole = level
+            && filter.pipe.as_ref().is_none_or(|pipe| *pipe == chunk.pipe)
+            && filter.step.as_ref().is_none_or(|step| chunk.step.as_ref() == Some(step))
+            && filter.since.is_none_or(|since| chunk.time >= since)
+            && filter.until.is_none_or(|until| chunk.time <= until);
+        if !whole {
+            return None;
+        }
+        if filter.grep.is_some() || self.regex.is_some() {
+            let takes = |line: &&str| {
+                filter.grep.as_ref().is_none_or(|text| line.contains(text.as_str()))
+                    && self.regex.as_ref().is_none_or(|regex| regex.is_match(line.trim_end_matches(['\n', '\r'])))
+            };
+            chunk.text = chunk.text.split_inclusive('\n').filter(takes).collect();
+            if chunk.text.is_empty() {
+                return None;
+            }
+        }
+        Some(chunk)
+    }
 }

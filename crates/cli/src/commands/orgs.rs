@@ -1,13 +1,13 @@
 //! Vendors.
 
 use api::client::Client;
-use api::control::{CreateOrg, Org};
+use api::control::{CreateOrg, Org, UpdateLogKeeping};
 
 use crate::args::{Global, Orgs};
 use crate::commands::{connect, sign_in, suggestion, target};
 use crate::context::{self, Target};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, bytes, cell, dim, status, strong};
 
 pub(super) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<u8> {
     let target = target(global)?;
@@ -47,6 +47,27 @@ pub(super) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<
                 out.json(&org)?;
             } else {
                 show(out, &org)?;
+            }
+        }
+        Orgs::Logs { retention, quota } => {
+            let client = connect(global).await?;
+            let wanted = UpdateLogKeeping { retention_s: retention.map(|r| r.as_secs()), quota_bytes: quota };
+            let kept = if retention.is_some() || quota.is_some() {
+                client.update_log_keeping(&wanted).await?
+            } else {
+                client.log_keeping().await?
+            };
+            if out.json {
+                out.json(&kept)?;
+            } else {
+                let days = |s: u64| format!("{:.1} days after its last line", s as f64 / 86_400.0);
+                let quota = kept.quota_bytes.map_or_else(|| "none".to_owned(), bytes);
+                out.pairs(vec![
+                    ("logs", cell(kept.logs)),
+                    ("they take", cell(bytes(kept.size_bytes))),
+                    ("quota", cell(quota)),
+                    ("each is kept", cell(kept.retention_s.map_or_else(|| "without end".to_owned(), days))),
+                ])?;
             }
         }
         Orgs::Select { name } => {

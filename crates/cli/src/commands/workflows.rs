@@ -8,19 +8,21 @@ use api::client::Client;
 use api::control::{CreateStepApprovalResponse, CreateWorkflow, PlanChanges, Workflow, WorkflowStep};
 use serde_json::{Value, json};
 
-use crate::args::{self, Start, Steps, Workflows};
+use crate::args::{Start, Steps, Workflows};
 use crate::commands::{Kind, explain, logs};
 use crate::error::{CliError, Exit, Result};
 use crate::live::{self, Seen};
-use crate::output::{Cell, Output, cell, dim, short, status, strong};
+use crate::output::{Cell, Output, cell, clean, dim, one_line, short, status, strong};
 use crate::progress::{Progress, TICK_MS};
 
 /// How often a workflow is looked at that is waited for.
 const LOOK: Duration = Duration::from_millis(200);
+/// Lines of a plan that are shown.
+const PLAN_LINES_MAX: usize = 20_000;
 /// Ended as people wanted it, not as it was meant to.
 const CANCELLED: u8 = 7;
 /// A look has found a difference.
-const DRIFTED: u8 = 9;
+pub(super) const DRIFTED: u8 = 9;
 /// It waits for an approval, and nobody is here to give it.
 const WAITS: u8 = 8;
 
@@ -72,6 +74,49 @@ pub(crate) fn plan_summary(step: &WorkflowStep) -> String {
     summary(step.changes.as_ref())
 }
 
+/// The lines of a plan, each with the sign of what it is about; what has another form than we know is shown as it is.
+pub(crate) fn plan_lines(contents: &Value) -> Vec<(char, String)> {
+    // What policies say comes first: nobody should approve past it.
+    let verdict = |said: &Value| {
+        let text = |key: &str| said[key].as_str().unwrap_or_default();
+        let sign = if text("severity") == "deny" { '!' } else { '~' };
+        (sign, one_line(&format!("{sign} policy {}: {}: {}", text("policy"), text("severity"), text("message"))))
+    };
+    let verdicts = contents["policies"]["verdicts"].as_array().into_iter().flatten().map(verdict);
+    let format = u64::from(terraform::FORMAT);
+    if contents["format"].as_u64() == Some(format)
+        && let Ok(plan) = serde_json::from_value::<terraform::Plan>(contents.clone())
+    {
+        let drawn = terraform::draw(&plan).into_iter().map(|line| (sign_of(line.tone), clean(&line.text)));
+        return verdicts.chain(drawn).collect();
+    }
+    let Some(resources) = contents["resources"].as_array() else {
+        let text = serde_json::to_string_pretty(contents).unwrap_or_default();
+        return text.lines().take(PLAN_LINES_MAX).map(|line| (' ', clean(line))).collect();
+    };
+    let line = |resource: &Value| {
+        let action = resource["action"].as_str().unwrap_or_default();
+        let sign = match action {
+            "create" => '+',
+            "destroy" => '-',
+            _ => '~',
+        };
+        (sign, one_line(&format!("{sign} {} ({action})", resource["address"].as_str().unwrap_or_default())))
+    };
+    let lines: Vec<(char, String)> = verdicts.chain(resources.iter().map(line)).take(PLAN_LINES_MAX).collect();
+    if lines.is_empty() { vec![(' ', "nothing changes".to_owned())] } else { lines }
+}
+
+fn sign_of(tone: terraform::Tone) -> char {
+    match tone {
+        terraform::Tone::Create => '+',
+        terraform::Tone::Destroy => '-',
+        terraform::Tone::Update | terraform::Tone::Replace => '~',
+        terraform::Tone::Warn => '!',
+        terraform::Tone::Note | terraform::Tone::Plain => ' ',
+    }
+}
+
 pub(crate) fn plan_title(step: &WorkflowStep) -> String {
     format!("{}: {}", step.name, plan_summary(step))
 }
@@ -83,7 +128,11 @@ fn summary(changes: Option<&PlanChanges>) -> String {
         (changes.update, "to change"),
         (changes.replace, "to replace"),
         (changes.destroy, "to destroy"),
+        (changes.import, "to import"),
+        (changes.moved, "to move"),
+        (changes.forget, "to forget"),
         (changes.outputs, "outputs"),
+        (changes.other, "other"),
     ];
     let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     if parts.is_empty() { "no changes".into() } else { parts.join(", ") }
@@ -338,18 +387,8 @@ async fn plan(client: &Client, out: &Output, step: &WorkflowStep) -> Result<()> 
         return Ok(out.json(&contents)?);
     }
     out.heading(&plan_title(step))?;
-    for resource in contents["resources"].as_array().into_iter().flatten() {
-        let sign = match resource["action"].as_str() {
-            Some("create") => '+',
-            Some("destroy") => '-',
-            _ => '~',
-        };
-        let action = resource["action"].as_str().unwrap_or_default();
-        out.change(sign, &format!("{} ({action})", resource["address"].as_str().unwrap_or_default()))?;
-    }
-    for said in contents["policies"]["verdicts"].as_array().into_iter().flatten() {
-        let text = |key: &str| said[key].as_str().unwrap_or_default();
-        out.line(format!("policy {}: {}: {}", text("policy"), text("severity"), text("message")))?;
+    for (sign, line) in plan_lines(&contents) {
+        out.signed(sign, &line)?;
     }
     Ok(())
 }
@@ -379,13 +418,7 @@ pub(super) async fn steps(client: &Client, out: &Output, command: Steps) -> Resu
             client.skip_step(&step.workflow_id, &id).await?;
             return done(client, out, &step, "is skipped").await;
         }
-        Steps::Logs { id, follow } => {
-            let step = client.step(&id).await?;
-            let job = step.runner_job_id.parse().map_err(|_| {
-                CliError::new(Exit::NotFound, format!("step `{}` has no job, so there is no log", step.name))
-            })?;
-            return logs::run(client, out, args::Logs { id: job, follow, pipe: None, raw: false }).await;
-        }
+        Steps::Logs { id, options } => return logs::of_step(client, out, &id, options).await,
     };
     let step = client.step(&id).await?;
     respond(client, &step, response, &note).await?;

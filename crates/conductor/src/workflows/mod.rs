@@ -5,6 +5,7 @@ mod policies;
 mod scene;
 mod scripts;
 mod simulate;
+mod terraform;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -147,8 +148,7 @@ fn step_row(step: &Step) -> Result<StepRow> {
         attempt: step.attempt,
         name: step.title(),
         status: step.status.as_str().to_owned(),
-        target: (step.work.is_plan() || matches!(step.work, engine::Work::SyncImage { .. }))
-            .then(|| step.work.target()),
+        target: step.work.is_attempt().then(|| step.work.target()),
         locks: step.held().map(|lock| serde_json::to_string(&lock)).transpose().map_err(corrupt)?,
         body: serde_json::to_value(step).map_err(corrupt)?,
     })
@@ -196,11 +196,11 @@ impl Conductor {
         let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
         let deployed: BTreeSet<String> = parts
             .iter()
-            .filter(|(_, value)| value["status"] == "active")
+            .filter(|(_, value)| is_there(value))
             .filter_map(|(part, _)| part.strip_prefix("components/").map(str::to_owned))
             .collect();
         let disabled = disabled(install, &document.config);
-        let sandbox_deployed = parts.get("sandbox").is_some_and(|part| part["status"] == "active");
+        let sandbox_deployed = parts.get("sandbox").is_some_and(is_there);
         let (config_of, deployed) = (&document.config, &deployed);
         let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, now };
         let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
@@ -314,7 +314,7 @@ impl Conductor {
             }
             let workflow = Arc::new(workflow);
             self.workflows.put(row.version, Arc::clone(&workflow));
-            events = self.perform(&scene, &workflow, actor).await?;
+            events = self.perform(&mut scene, &workflow, actor).await?;
             if events.is_empty() {
                 let body = serde_json::from_value(row.body.clone()).map_err(corrupt)?;
                 return Ok(Loaded { row, body, workflow });
@@ -334,13 +334,13 @@ impl Conductor {
 
     /// Does what follows from the steps in progress, also for a server that died before it could: those without a job get one, and
     /// jobs of a cancelled workflow are interrupted. What could not be begun has ended.
-    async fn perform(&self, scene: &Scene<'_>, workflow: &Workflow, actor: &str) -> Result<Vec<Event>> {
+    async fn perform(&self, scene: &mut Scene<'_>, workflow: &Workflow, actor: &str) -> Result<Vec<Event>> {
         let mut events = Vec::new();
-        for id in &scene.jobless {
-            let step = workflow.steps.iter().find(|step| step.id == *id && step.status == StepStatus::InProgress);
+        for id in std::mem::take(&mut scene.jobless) {
+            let step = workflow.steps.iter().find(|step| step.id == id && step.status == StepStatus::InProgress);
             let Some(step) = step else { continue };
-            if let Some(ended) = scene.start(step).await? {
-                events.push(Event::Ended { step: id.clone(), ended });
+            if let Some(ended) = scene.start(workflow, step).await? {
+                events.push(Event::Ended { step: id, ended });
             }
         }
         for job in &scene.interrupts {
@@ -446,6 +446,11 @@ fn change(
         actor: actor.to_owned(),
         now,
     })
+}
+
+/// Whether there is something of a part: it was deployed, or an apply of it ended badly.
+pub fn is_there(part: &serde_json::Value) -> bool {
+    part["status"] == "active" || part["status"] == "error"
 }
 
 /// Components that an install leaves out.

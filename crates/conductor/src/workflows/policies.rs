@@ -20,10 +20,7 @@ pub(super) fn asked<'c>(config: &'c AppConfig, step: &Step) -> Vec<(&'c config::
         let about = match (kind, component) {
             _ if !policy::is_rego(&policy.r#type, policy.engine.as_deref()) => false,
             (PolicyKind::Sandbox, None) => matches!(step.work, Work::SandboxPlan { .. }),
-            (_, Some(component)) => {
-                let named = |name: &String| name == "*" || *name == component.common.name;
-                kind.as_str() == component.kind.name() && policy.components.iter().any(named)
-            }
+            (_, Some(component)) => policy.is_about(component),
             (_, None) => false,
         };
         about.then_some(kind)
@@ -140,4 +137,10 @@ pub(super) fn reason(report: &Report) -> Option<String> {
     let more = report.count(Severity::Deny) - 1;
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     Some(format!("policy `{}` denies it: {}{more}", first.policy, first.message))
+}
+
+/// The same, of verdicts as JSON.
+pub(super) fn denied_by(verdicts: &[Value]) -> Option<String> {
+    let verdicts = verdicts.iter().filter_map(|said| serde_json::from_value(said.clone()).ok()).collect();
+    reason(&Report { verdicts, evaluated: 0 })
 }

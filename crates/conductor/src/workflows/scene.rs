@@ -7,7 +7,7 @@ use engine::{Ended, Judged, Plan, Step, StepStatus, Work, Workflow};
 use model::waiting::Presence;
 use model::{Digest, JobId, JobState, StepId, Timestamp};
 use serde_json::{Value, json};
-use store::{Install, Result, Runner, StoreError};
+use store::{Install, Job, Result, Runner, StoreError};
 
 use super::simulate::Simulation;
 use super::{CLAIM_S, Loaded, WAIT_S, policies};
@@ -45,6 +45,8 @@ pub(super) struct Scene<'a> {
     tree: Option<Arc<InstallTree>>,
     /// Steps in progress whose job is not there yet.
     pub(super) jobless: Vec<StepId>,
+    /// A step waits for something that wakes nobody.
+    pub(super) waits: bool,
     /// Jobs of a cancelled workflow.
     pub(super) interrupts: Vec<JobId>,
     outbox: Outbox,
@@ -64,6 +66,7 @@ impl<'a> Scene<'a> {
             inputs: None,
             tree: None,
             jobless: Vec::new(),
+            waits: false,
             interrupts: Vec::new(),
             outbox: Outbox::default(),
         })
@@ -81,7 +84,7 @@ impl<'a> Scene<'a> {
         self.runner.as_ref().ok_or(StoreError::NotFound("runner"))
     }
 
-    async fn document(&mut self) -> Result<Arc<Document>> {
+    pub(super) async fn document(&mut self) -> Result<Arc<Document>> {
         if let Some(document) = &self.document {
             return Ok(Arc::clone(document));
         }
@@ -103,12 +106,20 @@ impl<'a> Scene<'a> {
     }
 
     /// A part of the install's state, as it will be after this change.
-    async fn part(&self, part: &str) -> Result<Value> {
+    pub(super) async fn part(&self, part: &str) -> Result<Value> {
         if let Some(changed) = self.outbox.parts.get(part) {
             return Ok(changed.clone());
         }
         let found = self.conductor.store.install_part(&self.install.org_id, &self.install.id, part).await?;
         Ok(found.unwrap_or_default())
+    }
+
+    pub(super) fn note_part(&mut self, part: String, value: Value) {
+        self.outbox.parts.insert(part, value);
+    }
+
+    pub(super) fn outbox_display(&mut self, step: &Step, display: Value) {
+        self.outbox.displays.push((step.id.clone(), display));
     }
 
     /// What is known about a step that is in progress.
@@ -121,7 +132,7 @@ impl<'a> Scene<'a> {
                 self.outbox.parts.insert(STACK.to_owned(), stack);
                 return Ok(Known::Ended(Ended::Success));
             }
-            Work::GenerateStack => return Ok(unsupported(&format!("a stack for {}", self.install.platform))),
+            Work::GenerateStack => return Ok(fails(&format!("a stack for {}", self.install.platform))),
             Work::AwaitStack => {
                 let mut stack = self.part(STACK).await?;
                 let joined = self.simulated || self.runner().await?.generation > 0;
@@ -170,30 +181,40 @@ impl<'a> Scene<'a> {
         match &step.work {
             Work::Action { .. } | Work::Script { .. } => self.job(workflow, step).await,
             Work::SyncSecrets if self.document().await?.config.secrets.is_empty() => Ok(Known::Ended(Ended::Success)),
-            Work::SyncSecrets => Ok(unsupported("syncing secrets")),
-            Work::SandboxPlan { .. } | Work::SandboxApply { .. } => Ok(unsupported("a sandbox")),
+            Work::SyncSecrets => Ok(fails("syncing secrets")),
+            Work::SandboxPlan { .. }
+            | Work::SandboxApply { .. }
+            | Work::ComponentPlan { .. }
+            | Work::ComponentApply { .. } => Box::pin(self.terraform(workflow, step)).await,
             _ => {
                 let name = step.work.component().unwrap_or_default();
                 let document = self.document().await?;
                 let kind = document.config.components.iter().find(|component| component.common.name == name);
-                Ok(unsupported(&format!("deploying a {}", kind.map_or("component", |c| c.kind.name()))))
+                Ok(fails(&format!("deploying a {}", kind.map_or("component", |c| c.kind.name()))))
             }
         }
     }
 
     async fn job(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
-        let cancelled = workflow.cancelled_by.is_some();
-        let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
-            if cancelled {
-                return Ok(Known::Ended(Ended::Cancelled("cancelled before it started".into())));
-            }
-            self.jobless.push(step.id.clone());
-            return Ok(Known::Nothing);
-        };
-        if cancelled && job.cancel_at.is_none() && !job.state.is_terminal() {
+        Ok(match self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? {
+            Some(job) => self.with_job(workflow, job),
+            None => self.without_job(workflow, step),
+        })
+    }
+
+    pub(super) fn without_job(&mut self, workflow: &Workflow, step: &Step) -> Known {
+        if workflow.cancelled_by.is_some() {
+            return Known::Ended(Ended::Cancelled("cancelled before it started".into()));
+        }
+        self.jobless.push(step.id.clone());
+        Known::Nothing
+    }
+
+    pub(super) fn with_job(&mut self, workflow: &Workflow, job: Job) -> Known {
+        if workflow.cancelled_by.is_some() && job.cancel_at.is_none() && !job.state.is_terminal() {
             self.interrupts.push(job.id.clone());
         }
-        Ok(match job.state {
+        match job.state {
             JobState::Finished => Known::Ended(Ended::Success),
             JobState::Failed | JobState::TimedOut | JobState::NotAttempted => {
                 let reason = if job.reason.is_empty() { job.state.to_string() } else { job.reason };
@@ -205,12 +226,12 @@ impl<'a> Scene<'a> {
                 job.id, job.id
             )),
             JobState::Queued | JobState::Claimed | JobState::Running => Known::Reason(String::new()),
-        })
+        }
     }
 
     /// What a plan is made of: what the config says, the inputs it reads, the state of what it needs; and how often its target was
     /// changed before. The first part alone tells whether there is anything to do.
-    async fn basis(&mut self, step: &Step) -> Result<(String, String)> {
+    pub(super) async fn basis(&mut self, step: &Step) -> Result<(String, String)> {
         let document = self.document().await?;
         let config = &document.config;
         if self.inputs.is_none() {
@@ -249,6 +270,7 @@ impl<'a> Scene<'a> {
         } else {
             String::new()
         };
+        let more = if self.simulated { more } else { more + &Box::pin(self.artifact_of(step)).await? };
         let content = if more.is_empty() { json!([own, read, state]) } else { json!([own, read, state, more]) };
         let content = Digest::of(content.to_string().as_bytes()).to_string();
         Ok((format!("{content}@{generation}"), content))
@@ -421,21 +443,30 @@ impl<'a> Scene<'a> {
                 let lasts_ms = self.simulation.draw(&self.install.name, step).lasts_ms;
                 step.started_at.map(|at| at.plus_ms(lasts_ms))
             } else {
-                self.jobless.contains(&step.id).then(|| now.plus_s(CLAIM_S))
+                let pause_s = if self.waits { Some(1) } else { self.jobless.contains(&step.id).then_some(CLAIM_S) };
+                pause_s.map(|pause_s| now.plus_s(pause_s))
             }
         };
         running.filter_map(of).chain(engine).min()
     }
 }
 
-fn unsupported(what: &str) -> Known {
-    let hint = "an org made with `ferry orgs create NAME --simulated` plays it";
-    Known::Ended(Ended::Failed(format!("{what} is not supported yet; {hint}")))
+pub(super) fn unsupported(what: &str) -> String {
+    format!("{what} is not supported yet; an org made with `ferry orgs create NAME --simulated` plays it")
+}
+
+fn fails(what: &str) -> Known {
+    Known::Ended(Ended::Failed(unsupported(what)))
 }
 
 /// The plan that an apply carries out.
-fn plan_of<'w>(workflow: &'w Workflow, apply: &Step) -> Option<&'w Plan> {
+pub(super) fn plan_of<'w>(workflow: &'w Workflow, apply: &Step) -> Option<&'w Plan> {
+    plan_step_of(workflow, apply).and_then(|step| step.plan.as_ref())
+}
+
+/// The step that has made it.
+pub(super) fn plan_step_of<'w>(workflow: &'w Workflow, apply: &Step) -> Option<&'w Step> {
     let of_group =
         |step: &&Step| step.group == apply.group && step.work.is_plan() && step.status == StepStatus::Approved;
-    workflow.steps.iter().rev().find(of_group).and_then(|step| step.plan.as_ref())
+    workflow.steps.iter().rev().find(of_group)
 }

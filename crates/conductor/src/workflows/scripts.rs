@@ -1,8 +1,8 @@
-//! Steps that are carried out for real: actions of the app, and scripts of runbooks.
+//! Steps that are carried out for real; here: actions of the app, and scripts of runbooks.
 
 use std::collections::BTreeMap;
 
-use engine::{Ended, Step, Work};
+use engine::{Ended, Step, Work, Workflow};
 use serde_json::json;
 use store::{EntityKind, Given, Result, StoreError};
 
@@ -14,12 +14,13 @@ use crate::submit::SyncedAction;
 
 impl Scene<'_> {
     /// Begins the work of a step; a step that can't begin has ended.
-    pub(super) async fn start(&self, step: &Step) -> Result<Option<Ended>> {
+    pub(super) async fn start(&mut self, workflow: &Workflow, step: &Step) -> Result<Option<Ended>> {
         let started = match &step.work {
             Work::Action { action, trigger, component } => {
                 self.start_action(step, action, trigger, component.as_deref()).await
             }
             Work::Script { runbook, index } => self.start_script(step, runbook, *index).await,
+            work if work.is_plan() || work.is_apply() => Box::pin(self.start_terraform(workflow, step)).await,
             _ => return Ok(None),
         };
         match started {

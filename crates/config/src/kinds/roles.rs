@@ -108,6 +108,14 @@ tables! {
     }
 }
 
+impl Policy {
+    /// Whether the rule is about a component: it is of the component's type, and names it.
+    pub fn is_about(&self, component: &super::Component) -> bool {
+        let named = |name: &String| name == "*" || *name == component.common.name;
+        self.r#type == component.kind.name() && self.components.iter().any(named)
+    }
+}
+
 const OPERATIONS: &[&str] = &["provision", "reprovision", "deprovision", "deploy", "teardown", "trigger"];
 
 /// `permissions.toml`

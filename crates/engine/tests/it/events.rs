@@ -57,9 +57,12 @@ impl Run {
     }
 }
 
-const CHANGE: Changes = Changes { create: 1, update: 0, replace: 0, destroy: 0, outputs: 0 };
-const REPLACE: Changes = Changes { create: 0, update: 0, replace: 1, destroy: 0, outputs: 0 };
-const NOTHING: Changes = Changes { create: 0, update: 0, replace: 0, destroy: 0, outputs: 0 };
+const CHANGE: Changes =
+    Changes { create: 1, update: 0, replace: 0, destroy: 0, outputs: 0, import: 0, moved: 0, forget: 0, other: 0 };
+const REPLACE: Changes =
+    Changes { create: 0, update: 0, replace: 1, destroy: 0, outputs: 0, import: 0, moved: 0, forget: 0, other: 0 };
+const NOTHING: Changes =
+    Changes { create: 0, update: 0, replace: 0, destroy: 0, outputs: 0, import: 0, moved: 0, forget: 0, other: 0 };
 
 fn deploy() -> Run {
     let mut run = Run::new(K::DeployComponents { components: Vec::new() }, OnError::Abort);
@@ -106,6 +109,23 @@ fn nobody_approves_what_policies_deny() {
     run.end("await runner healthy", Ended::Success);
     run.end("sync and plan db", Ended::Denied(plan(judged), "policy `p` denies it".into()));
     assert_eq!(run.status("sync and plan db"), StepStatus::Drifted);
+}
+
+/// What was approved beforehand was approved without knowing that there would be such an end.
+#[test]
+fn after_an_unknown_end_a_person_is_asked() {
+    let mut run = deploy();
+    run.tell(Event::ApproveAll { by: "ann".into() }).expect("told");
+    run.plan("sync and plan db", CHANGE);
+    run.end("apply db", Ended::Unknown("nobody knows".into()));
+    let step = run.step("apply db").id.clone();
+    run.tell(Event::Retry { step }).expect("told");
+    run.plan("sync and plan db (retry 1)", CHANGE);
+    assert_eq!(run.status("sync and plan db (retry 1)"), StepStatus::ApprovalAwaiting);
+    run.plan("sync and plan queue", CHANGE);
+    assert_eq!(run.status("apply queue"), StepStatus::InProgress, "others are not held up");
+    run.tell(Event::ApproveAll { by: "ann, who has looked".into() }).expect("told");
+    assert_eq!(run.status("apply db (retry 1)"), StepStatus::InProgress);
 }
 
 #[test]

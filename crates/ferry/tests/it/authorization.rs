@@ -8,7 +8,7 @@ use api::headers;
 use model::papers::{RequestText, Signatory};
 use model::{JobState, Role};
 use reqwest::{Method, StatusCode};
-use runner::session::{Door, now, random_hex};
+use runner::session::{Door, SessionClient, now, random_hex};
 use serde_json::{Value, json};
 use testkit::system::{System, script};
 
@@ -68,6 +68,7 @@ fn body_of(method: &str, path: &str) -> Value {
         ("post", "/v1/source-logins") => json!({ "prefix": "example.com", "username": "u", "password": "secret" }),
         ("post", "/v1/tokens") => json!({ "name": "another", "role": "read-only" }),
         ("patch", "/v1/runners/{runner_id}/settings") => json!({ "drain_s": 1 }),
+        ("patch", "/v1/orgs/current/logs") => json!({ "quota_bytes": 0 }),
         ("post", "/v1/installs/{install_id}/workflows") => json!({ "type": "deploy_components" }),
         (
             "post",
@@ -95,6 +96,8 @@ fn body_of(method: &str, path: &str) -> Value {
             "post",
             "/v1/runner-jobs/{runner_job_id}/cancel"
             | "/v1/builds/{build_id}/cancel"
+            | "/v1/terraform-workspaces/{workspace_id}/unlock"
+            | "/v1/terraform-workspaces/{workspace_id}/states/{state_id}/restore"
             | "/v1/runners/{runner_id}/drain"
             | "/v1/runners/{runner_id}/resume"
             | "/v1/runners/{runner_id}/revoke"
@@ -104,6 +107,7 @@ fn body_of(method: &str, path: &str) -> Value {
         | (
             "delete",
             "/v1/tokens/{token_id}"
+            | "/v1/log-streams/{log_stream_id}"
             | "/v1/source-logins/by-prefix"
             | "/v1/apps/{app_id}"
             | "/v1/apps/{app_id}/secret/{secret_id}"
@@ -145,6 +149,7 @@ struct Things {
     build: String,
     workflow: String,
     step: String,
+    workspace: String,
 }
 
 impl Things {
@@ -159,6 +164,7 @@ impl Things {
         };
         let (component, action) = (made("components").await, made("action-workflows").await);
         let (dir, app) = (system.root().join("things"), system.install.app_id.as_str());
+        let workspace = workspace_of(system, app).await;
         let dir = dir.to_str().unwrap();
         assert!(system.ferry(&["apps", "init", dir]).await.status.success());
         let synced = system.ferry(&["apps", "sync", dir, "--app", app, "--no-wait", "--json"]).await;
@@ -168,8 +174,16 @@ impl Things {
         let started = serde_json::from_value(started).unwrap();
         let workflow = system.client.start_workflow(system.install.id.as_str(), &started).await.unwrap().workflow_id;
         let step = system.client.workflow(&workflow).await.unwrap().steps[0].id.clone();
-        Self { token, job, component, action, config: made("config").await, build, workflow, step }
+        Self { token, job, component, action, config: made("config").await, build, workflow, step, workspace }
     }
+}
+
+/// A workspace of Terraform, of an install of its own.
+async fn workspace_of(system: &System, app: &str) -> String {
+    let install = system.client.create_install(app, &CreateInstall::local("thing")).await.unwrap();
+    let Session { generation, key, .. } = joined(system, install.runner_id.as_str(), 9).await;
+    let client = SessionClient::new(http(), &system.runner_url, install.runner_id, generation, key);
+    client.open_workspace("sandbox").await.unwrap().workspace_id.to_string()
 }
 
 fn fill(system: &System, things: &Things, path: &str) -> String {
@@ -192,6 +206,8 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{deploy_id}", "dpl00000000000000000000000")
         .replace("{runbook_id}", "rbk00000000000000000000000")
         .replace("{phone_home_id}", "phs_wrong")
+        .replace("{workspace_id}", &things.workspace)
+        .replace("{state_id}", "tfr00000000000000000000000")
         .replace("{secret_id}", "var00000000000000000000000")
         .replace("{run_id}", "arn00000000000000000000000")
         .replace("{digest}", model::Digest::of(b"").as_str());
@@ -308,6 +324,9 @@ async fn no_api_token_opens_a_runner_route() {
         let filled = path
             .replace("{runner_id}", system.install.runner_id.as_str())
             .replace("{execution_id}", execution.as_str())
+            .replace("{workspace_id}", "tfw00000000000000000000000")
+            .replace("{upload_id}", "upl00000000000000000000000")
+            .replace("{piece}", "0")
             .replace("{digest}", model::Digest::of(b"").as_str());
         assert!(!filled.contains('{'), "this test does not know what to put into {path}: teach it");
         let request = http()
@@ -443,6 +462,9 @@ async fn every_runner_operation_is_closed_to_other_runners_and_to_sessions_that_
             let filled = path
                 .replace("{runner_id}", runner)
                 .replace("{execution_id}", assignment.execution_id.as_str())
+                .replace("{workspace_id}", "tfw00000000000000000000000")
+                .replace("{upload_id}", "upl00000000000000000000000")
+                .replace("{piece}", "0")
                 .replace("{digest}", model::Digest::of(b"").as_str());
             assert!(!filled.contains('{'), "this test does not know what to put into {path}: teach it");
             filled
@@ -453,11 +475,13 @@ async fn every_runner_operation_is_closed_to_other_runners_and_to_sessions_that_
         assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}, another runner: {answer}");
         let (status, answer) = ask_signed(&system, &posing, &method, &about(first), token).await;
         assert_eq!((status, &answer["code"]), (StatusCode::UNAUTHORIZED, &json!("bad_signature")), "{method} {path}");
-        // Sessions that are over may say goodbye, and nothing else.
+        // Sessions that are over may say goodbye; one that was fenced may bring the sealed pieces of a state, which is kept beside
+        // the others.
         for (why, session) in [("fenced", &fenced), ("revoked", &revoked)] {
             let (status, answer) = ask_signed(&system, session, &method, &about(&session.runner), token).await;
             let closed = [StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::UNAUTHORIZED].contains(&status);
-            assert!(closed || path.ends_with("/leave"), "{method} {path}, {why}: {status} {answer}");
+            let open = path.ends_with("/leave") || (method == "put" && path.contains("/sealed/") && why == "fenced");
+            assert!(closed || open, "{method} {path}, {why}: {status} {answer}");
         }
         asked += 1;
     }

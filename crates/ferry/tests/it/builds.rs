@@ -139,7 +139,7 @@ async fn assert_active(system: &System, build: &Value) {
 }
 
 /// Brings an artifact here and unpacks all its layers, one over the other.
-async fn pulled(system: &System, build: &Value) -> PathBuf {
+pub(crate) async fn pulled(system: &System, build: &Value) -> PathBuf {
     let layout = system.root().join("pulled").join(id(build));
     fs_err::create_dir_all(layout.parent().unwrap()).unwrap();
     good(&system.ferry(&["artifacts", "pull", id(build), layout.to_str().unwrap()]).await);
@@ -859,7 +859,9 @@ async fn a_copy_that_is_killed_is_made_again() {
     };
     let job = system.client.sync_artifact(install.id.as_str(), &wanted).await.unwrap();
     let executor = testkit::system::until("an executor waits for the registry", testkit::system::SOON, async || {
-        system.executors().pop().ok_or_else(|| "none".to_owned())
+        // Health checks have executors too, for a moment.
+        let (status, found) = (system.job(&job.id).await.status, system.executors());
+        if status == model::JobState::Running && found.len() == 1 { Ok(found[0]) } else { Err(format!("{found:?}")) }
     })
     .await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;

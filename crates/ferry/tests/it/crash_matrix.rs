@@ -24,7 +24,7 @@ use crate::{ferry, options, seconds};
 const LANES: usize = 6;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Victim {
+pub(crate) enum Victim {
     Runner,
     Executor,
     Server,
@@ -35,24 +35,68 @@ enum Victim {
 impl Victim {
     const EACH: [Self; 5] = [Self::Runner, Self::Server, Self::RunnerAndServer, Self::Executor, Self::All];
 
-    fn is_runner(self) -> bool {
+    pub(crate) fn is_runner(self) -> bool {
         matches!(self, Self::Runner | Self::RunnerAndServer | Self::All)
     }
 
-    fn is_server(self) -> bool {
+    pub(crate) fn is_server(self) -> bool {
         matches!(self, Self::Server | Self::RunnerAndServer | Self::All)
     }
 
-    fn is_executor(self) -> bool {
+    pub(crate) fn is_executor(self) -> bool {
         matches!(self, Self::Executor | Self::All)
     }
 
-    fn is(self, process: Process) -> bool {
+    pub(crate) fn is(self, process: Process) -> bool {
         match process {
             Process::Runner => self.is_runner(),
             Process::Executor => self.is_executor(),
             Process::Server => self.is_server(),
         }
+    }
+}
+
+/// The file that says at which point a process is to stand still.
+pub(crate) struct Trap {
+    file: PathBuf,
+}
+
+impl Trap {
+    pub(crate) fn new(file: PathBuf) -> Self {
+        Self { file }
+    }
+
+    /// Processes that get this in their environment look into the file.
+    pub(crate) fn variable(&self) -> (&'static str, &Path) {
+        ("FERRY_CRASH_FILE", &self.file)
+    }
+
+    /// The process stands still that comes by the point for this time.
+    pub(crate) fn set(&self, point: &Point, time: u32) {
+        let _ = fs_err::remove_file(self.file.with_extension("hit"));
+        // In one go: a process may look at any time.
+        let unfinished = self.file.with_extension("new");
+        fs_err::write(&unfinished, format!("{}:{time}", point.name)).expect("a file");
+        fs_err::rename(&unfinished, &self.file).expect("a file");
+    }
+
+    /// Waits until a process stands still at the point.
+    pub(crate) async fn until_hit(&self, point: &Point) -> i32 {
+        let (hit, what) = (self.file.with_extension("hit"), format!("{} is come by", point.name));
+        until(&what, SOON, async || {
+            let text = fs_err::read_to_string(&hit).map_err(|e| e.to_string())?;
+            let pid = text.split(' ').nth(1).and_then(|p| p.parse::<i32>().ok()).ok_or(text)?;
+            let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).map_err(|e| e.to_string())?;
+            let still = stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'));
+            if still { Ok(pid) } else { Err(stat) }
+        })
+        .await
+    }
+
+    /// Lets the process that stands still go on.
+    pub(crate) fn release(&self, pid: i32) {
+        fs_err::remove_file(self.file.with_extension("hit")).expect("removed");
+        send(pid, Signal::CONT);
     }
 }
 
@@ -91,7 +135,8 @@ impl Cell {
 
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
-    for point in POINTS {
+    // What happens to Terraform is in a matrix of its own.
+    for point in POINTS.iter().filter(|point| !matches!(point.scene, Scene::Plan | Scene::Apply)) {
         for victim in Victim::EACH {
             if !victim.is_executor() || point.executor.is_some() {
                 cells.push(Cell { point, time: 1, victim, work: Work::Action });
@@ -120,16 +165,17 @@ struct Lane {
     runner: Runner,
     join: JoinCommand,
     _dir: tempfile::TempDir,
-    file: PathBuf,
+    trap: Trap,
     played: usize,
 }
 
 impl Lane {
     async fn start(binary: &Path, backend: Backend) -> Self {
         let dir = temporary();
-        let file = dir.path().join("crash");
-        let options = Options { ferry: binary.to_owned(), ..options() };
-        let options = options.on(backend).with("FERRY_CRASH_FILE", file.display()).with("FERRY_LOGS__SEAL_QUIET_S", 1);
+        let trap = Trap::new(dir.path().join("crash"));
+        let (name, file) = trap.variable();
+        let options = Options { ferry: binary.to_owned(), ..options() }.with("FERRY_TIMING__LEASE_S", "8");
+        let options = options.on(backend).with(name, file.display()).with("FERRY_LOGS__SEAL_QUIET_S", 1);
         let system = System::start(options).await;
         // Only the job of the cell comes by.
         let settings = UpdateRunnerSettings { health_check_s: Some(0), ..Default::default() };
@@ -137,38 +183,18 @@ impl Lane {
         let join = system.join_command().await;
         let runner = system
             .start_runner_with("a", &join, |c| {
-                c.env("FERRY_CRASH_FILE", &file);
+                c.env(name, file);
             })
             .await;
-        Self { system, runner, join, _dir: dir, file, played: 0 }
+        Self { system, runner, join, _dir: dir, trap, played: 0 }
     }
 
     fn start_runner(&mut self) {
         let mut command = self.system.resume_command("a");
-        command.env("FERRY_CRASH_FILE", &self.file).env("FERRY_RUNNER_JOIN", &self.join.credential);
+        let (name, file) = self.trap.variable();
+        command.env(name, file).env("FERRY_RUNNER_JOIN", &self.join.credential);
         command.env("FERRY_RUNNER_TRUST_KEY", self.join.trust_keys.join(","));
         self.runner = self.system.spawn_runner("a", &mut command);
-    }
-
-    fn arm(&self, cell: &Cell) {
-        let _ = fs_err::remove_file(self.file.with_extension("hit"));
-        // In one go: a process may look at any time.
-        let unfinished = self.file.with_extension("new");
-        fs_err::write(&unfinished, format!("{}:{}", cell.point.name, cell.time)).expect("a file");
-        fs_err::rename(&unfinished, &self.file).expect("a file");
-    }
-
-    /// Waits until a process stands still at the point.
-    async fn until_hit(&self, cell: &Cell) -> i32 {
-        let (hit, what) = (self.file.with_extension("hit"), format!("{} is come by", cell.point.name));
-        until(&what, SOON, async || {
-            let text = fs_err::read_to_string(&hit).map_err(|e| e.to_string())?;
-            let pid = text.split(' ').nth(1).and_then(|p| p.parse::<i32>().ok()).ok_or(text)?;
-            let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).map_err(|e| e.to_string())?;
-            let still = stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'));
-            if still { Ok(pid) } else { Err(stat) }
-        })
-        .await
     }
 
     async fn play(&mut self, cell: &Cell) {
@@ -182,18 +208,18 @@ impl Lane {
         }
         if !held {
             self.system.open(&name);
-            self.arm(cell);
+            self.trap.set(cell.point, cell.time);
         }
         let submit = tokio::spawn(submit(self.submission(cell, &name)));
         match scene {
             Scene::Join => self.start_runner(),
-            Scene::Action => {}
+            Scene::Action | Scene::Plan | Scene::Apply => {}
             Scene::Running | Scene::Adopt | Scene::Silence | Scene::Seal => {
                 self.system.until_witness(&name, "one").await;
                 if scene == Scene::Adopt {
                     self.runner.kill();
                 }
-                self.arm(cell);
+                self.trap.set(cell.point, cell.time);
                 match scene {
                     Scene::Adopt => self.start_runner(),
                     Scene::Silence => self.runner.signal(Signal::STOP),
@@ -202,7 +228,7 @@ impl Lane {
                 }
             }
         }
-        let stopped = self.until_hit(cell).await;
+        let stopped = self.trap.until_hit(cell.point).await;
         let executors = self.system.executors();
         assert!(!cell.victim.is_executor() || executors.len() == 1, "there is an executor to kill: {executors:?}");
         // The runner first: where all die, nobody may see the others go.
@@ -216,8 +242,7 @@ impl Lane {
             send(executors[0], Signal::KILL);
         }
         if !cell.victim.is(cell.point.process) {
-            fs_err::remove_file(self.file.with_extension("hit")).expect("removed");
-            send(stopped, Signal::CONT);
+            self.trap.release(stopped);
         }
         if scene == Scene::Silence {
             self.runner.signal(Signal::CONT);
@@ -339,55 +364,83 @@ fn assert_has_points(binary: &Path) {
     );
 }
 
-/// Plays cells until there are none, in one system; a cell that fails takes it down.
-async fn play_all(binary: &Path, backend: Backend, queue: &Mutex<VecDeque<Cell>>, current: &Mutex<String>) {
-    let mut lane = Lane::start(binary, backend).await;
-    loop {
-        let cell = queue.lock().unwrap().pop_front();
-        let Some(cell) = cell else { return };
-        *current.lock().unwrap() = cell.name();
-        let started = Instant::now();
-        Box::pin(lane.play(&cell)).await;
-        if started.elapsed() > seconds(8) {
-            eprintln!("{}: {:?}", cell.name(), started.elapsed());
-        }
+/// What is still to be played, and what is being played.
+pub(crate) struct Cells<C> {
+    waiting: Mutex<VecDeque<C>>,
+    name: fn(&C) -> String,
+}
+
+impl<C> Cells<C> {
+    /// The next one, which is played now.
+    pub(crate) fn next(&self, current: &Mutex<String>) -> Option<C> {
+        let cell = self.waiting.lock().unwrap().pop_front()?;
+        *current.lock().unwrap() = (self.name)(&cell);
+        Some(cell)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.lock().unwrap().is_empty()
     }
 }
 
-/// Plays cells until there are none; returns those that failed.
-fn lane(binary: &Path, backend: Backend, queue: &Mutex<VecDeque<Cell>>) -> Vec<String> {
-    let mut failed = Vec::new();
-    while !queue.lock().unwrap().is_empty() {
-        let current = Mutex::new("starting".to_owned());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let played = AssertUnwindSafe(|| runtime.block_on(play_all(binary, backend, queue, &current)));
-        if std::panic::catch_unwind(played).is_err() {
-            let name = current.lock().unwrap().clone();
-            eprintln!("FAILED: {name}");
-            failed.push(name);
-        }
-    }
-    failed
-}
-
-fn play(backend: Backend, mut cells: Vec<Cell>) {
-    // Copies: a build that goes on beside the test must not change what dies.
+/// Copies of the binaries: a build that goes on beside the test must not change what dies.
+pub(crate) fn copies() -> (tempfile::TempDir, PathBuf) {
     let dir = temporary();
     let binary = dir.path().join("ferry");
     for (from, to) in [(ferry(), binary.clone()), (runner_binary(&ferry()), runner_binary(&binary))] {
         fs_err::copy(from, &to).expect("a copy");
         assert_has_points(&to);
     }
+    (dir, binary)
+}
+
+/// Plays all cells, so many at a time. What plays them does so one after the other in one system; a cell that fails takes it
+/// down, and the next ones are played in another.
+pub(crate) fn in_lanes<C: Send>(
+    lanes: usize,
+    mut cells: Vec<C>,
+    name: fn(&C) -> String,
+    play_all: impl AsyncFn(&Cells<C>, &Mutex<String>) + Sync,
+) {
     let only = std::env::var("FERRY_CRASH_ONLY").unwrap_or_default();
-    cells.retain(|cell| cell.name().contains(&only));
-    let (count, started) = (cells.len(), Instant::now());
-    let queue = Mutex::new(VecDeque::from(cells));
+    cells.retain(|cell| name(cell).contains(&only));
+    let count = cells.len();
+    let cells = Cells { waiting: Mutex::new(cells.into()), name };
+    let lane = || {
+        let mut failed = Vec::new();
+        while !cells.is_empty() {
+            let current = Mutex::new("starting".to_owned());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let played = AssertUnwindSafe(|| runtime.block_on(play_all(&cells, &current)));
+            if std::panic::catch_unwind(played).is_err() {
+                let name = current.lock().unwrap().clone();
+                eprintln!("FAILED: {name}");
+                failed.push(name);
+            }
+        }
+        failed
+    };
     let failed: Vec<String> = std::thread::scope(|scope| {
-        let lanes: Vec<_> = (0..LANES.min(count)).map(|_| scope.spawn(|| lane(&binary, backend, &queue))).collect();
+        let lanes: Vec<_> = (0..lanes.min(count)).map(|_| scope.spawn(lane)).collect();
         lanes.into_iter().flat_map(|lane| lane.join().unwrap()).collect()
     });
-    eprintln!("{backend:?}: {} points, {count} cells in {:?}", POINTS.len(), started.elapsed());
     assert!(failed.is_empty(), "{} of {count} cells failed: {failed:#?}", failed.len());
+}
+
+fn play(backend: Backend, cells: Vec<Cell>) {
+    let (_dir, binary) = copies();
+    let (count, begun) = (cells.len(), Instant::now());
+    in_lanes(LANES, cells, Cell::name, async |cells, current| {
+        let mut lane = Lane::start(&binary, backend).await;
+        while let Some(cell) = cells.next(current) {
+            let started = Instant::now();
+            Box::pin(lane.play(&cell)).await;
+            if started.elapsed() > seconds(8) {
+                eprintln!("{}: {:?}", cell.name(), started.elapsed());
+            }
+        }
+    });
+    eprintln!("{backend:?}: {} points, {count} cells in {:?}", POINTS.len(), begun.elapsed());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use api::ErrorCode;
-use api::client::LogFormat;
+use api::client::{LogFilter, LogFormat};
 use api::control::UpdateRunnerSettings;
 use futures::StreamExt as _;
 use model::JobState;
@@ -119,7 +119,11 @@ async fn a_full_disk_on_the_runner_is_named_and_loses_no_job() {
 async fn log_and_gaps(system: &System, job: &api::control::Job) -> (Vec<u8>, u64) {
     let there = system.raw_log(job, Some("stdout")).await;
     let mut text = Vec::new();
-    let mut pieces = system.client.log_bytes(&job.log_stream_id, LogFormat::Text, Some("stdout")).await.unwrap();
+    let mut pieces = system
+        .client
+        .log_bytes(&job.log_stream_id, LogFormat::Text, &LogFilter::pipe(Some("stdout")), false)
+        .await
+        .unwrap();
     while let Some(piece) = pieces.next().await {
         text.extend_from_slice(&piece.unwrap());
     }

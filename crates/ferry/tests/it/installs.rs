@@ -1,11 +1,11 @@
 //! What there is on an install beside its workflows: policies, roles, runbooks, schedules, deploys, the stack, and its end.
 
 use serde_json::{Value, json};
-use testkit::system::{System, shown, until};
+use testkit::system::{SOON, System, shown, until};
 
+use crate::options;
 use crate::security::http;
 use crate::workflows::{Rehearsal, step, until_status};
-use crate::{options, seconds};
 
 async fn ask(system: &System, rehearsal: &Rehearsal, method: &str, path: &str, body: Value) -> (u16, Value) {
     let request = http().request(method.parse().unwrap(), format!("{}{path}", system.control_url));
@@ -199,6 +199,26 @@ async fn deploys_and_sandbox_runs_are_views_of_steps() {
     assert!(output.status.success() && shown(&output).contains("queue"), "{}", shown(&output));
     let (status, _) = get("/v1/runner-jobs/jobhonothing00000000000000/plan").await;
     assert_eq!(status, 404);
+    // A build of a recipe that has not changed is deployed as the version has it that the install is at.
+    let (_, builds) = get("/v1/builds?limit=100").await;
+    let build = builds.as_array().unwrap().iter().find(|build| build["component_name"] == "db").unwrap().clone();
+    let more = [(
+        "actions/check.toml",
+        "name = \"check\"\n[[triggers]]\ntype = \"manual\"\n[[steps]]\nname = \"s\"\ncommand = \"false\"\n",
+    )];
+    rehearsal.sync(&system, &more).await;
+    let deploy = async |build: &Value| {
+        let body = json!({ "build_id": build["id"] });
+        let (status, deploy) = ask(&system, &rehearsal, "POST", "/v1/installs/one/deploys", body).await;
+        assert_eq!((status, deploy["component_name"].as_str()), (201, Some("db")), "{deploy}");
+        deploy["component_config_version"].clone()
+    };
+    assert_eq!(deploy(&build).await, 2);
+    // One of another recipe is an earlier version's.
+    let db =
+        "name = \"db\"\ntype = \"terraform_module\"\nterraform_version = \"1.12.0\"\n[local]\ndirectory = \"src\"\n";
+    rehearsal.sync(&system, &[more[0], ("components/db.toml", db)]).await;
+    assert_eq!(deploy(&build).await, 1);
 }
 
 #[tokio::test]
@@ -349,7 +369,7 @@ async fn a_runbook_runs_scripts_and_actions() {
     let output = run(&["--input", "where=north", "--env", "WHO=ann", "--detach", "--json"]).await;
     let started: Value = serde_json::from_slice(&output.stdout).unwrap();
     let id = started["workflow_id"].as_str().unwrap();
-    until("it waits for the runner", seconds(20), async || {
+    until("it waits for the runner", SOON, async || {
         let workflow = system.client.workflow(id).await.map_err(|e| e.to_string())?;
         let waits = step(&workflow, "await runner healthy").status.status_human_description.clone();
         if waits.contains("not connected") { Ok(()) } else { Err(waits) }
@@ -365,7 +385,7 @@ async fn a_runbook_runs_scripts_and_actions() {
     let output = system.ferry(&["runbooks", "get", "bok", "-i", install]).await;
     assert!(shown(&output).contains("did you mean `book`?"), "{}", shown(&output));
     // What is done by the clock is shown.
-    until("the schedule is there", seconds(20), async || {
+    until("the schedule is there", SOON, async || {
         let output = system.ferry(&["installs", "schedules", install]).await;
         let told = shown(&output);
         if told.contains("action task") && told.contains("0 3 * * *") { Ok(()) } else { Err(told) }

@@ -21,11 +21,14 @@ mod installs;
 mod linear;
 mod live;
 mod load_kills;
+mod logs;
 mod net;
 mod registry;
 mod registry_clients;
 mod scale;
 mod security;
+mod states;
+mod terraform;
 mod versions;
 mod workflows;
 

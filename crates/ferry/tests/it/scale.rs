@@ -1,5 +1,5 @@
 //! An app far larger than any that we know, from its files to an install that is torn down: every step ends, every list is whole, and
-//! the server's memory stays small. Four times as large in `make soak PART=scale`.
+//! the server's memory stays small. Ten times as large in `make soak PART=scale`.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@ use api::control::{
 };
 use serde_json::{Value, json};
 use testkit::Backend;
-use testkit::system::{System, shown, until};
+use testkit::system::{SOON, System, shown, until};
 
 use crate::{options, seconds};
 
@@ -246,7 +246,7 @@ async fn people_deny_retry_skip_and_cancel() {
     // Denied with all that depends on it: the rest is deployed.
     let waiting = rehearsal.until(&id, "approval-awaiting").await;
     answer(client, step(&waiting, "provision sandbox plan"), "approve").await.unwrap();
-    let waiting = until("both plans wait", seconds(20), async || {
+    let waiting = until("both plans wait", SOON, async || {
         let workflow = client.workflow(&id).await.map_err(|e| e.to_string())?;
         if with_status(&workflow, "approval-awaiting").len() == 2 { Ok(workflow) } else { Err("not yet".into()) }
     })
@@ -266,7 +266,7 @@ async fn people_deny_retry_skip_and_cancel() {
     let waiting = rehearsal.until(&id, "approval-awaiting").await;
     let old = step(&waiting, "sync and plan db").clone();
     answer(client, &old, "retry").await.unwrap();
-    let waiting = until("the new plan waits", seconds(20), async || {
+    let waiting = until("the new plan waits", SOON, async || {
         let workflow = client.workflow(&id).await.map_err(|e| e.to_string())?;
         let new = workflow.steps.iter().find(|step| step.name == "sync and plan db (retry 1)").cloned();
         new.filter(|step| step.status.status == "approval-awaiting").ok_or_else(|| "not yet".to_owned())
@@ -413,7 +413,7 @@ async fn real_actions_run_as_steps() {
     let body: CreateWorkflow = serde_json::from_value(body).unwrap();
     let id = client.start_workflow(&install, &body).await.unwrap().workflow_id;
     // Without a runner it says for what it waits, and goes on as soon as one has joined.
-    let waiting = until("it waits for the runner", seconds(20), async || {
+    let waiting = until("it waits for the runner", SOON, async || {
         let workflow = client.workflow(&id).await.map_err(|e| e.to_string())?;
         let waits = step(&workflow, "task manual action workflow run").status.status_human_description.clone();
         if waits.contains("runner") { Ok(workflow) } else { Err(waits) }
@@ -470,7 +470,7 @@ async fn what_changes_meanwhile_is_not_lost() {
     };
     // An input changes again while its last change is being applied.
     let first = set("two").await;
-    until("it is applied", seconds(20), async || {
+    until("it is applied", SOON, async || {
         let workflow = client.workflow(&first).await.map_err(|e| e.to_string())?;
         let now = step(&workflow, "apply api").status.status.clone();
         if now == "in-progress" { Ok(()) } else { Err(now) }

@@ -16,7 +16,7 @@ use model::{JobError, Outcome, StepResult, StepStatus};
 use serde_json::{Map, Value};
 
 use super::{Done, Run, now, outputs, source};
-use crate::process::{self, Child, Ended, Kept, Stop};
+use crate::process::{self, Child, Ended, Stop};
 
 /// What a script inherits from the runner's own environment; nothing else.
 const INHERITED: [&str; 25] = [
@@ -125,7 +125,7 @@ pub(super) async fn run(run: &mut Run<'_>, action: &ActionSpec, disk_bytes: u64)
 
 /// Progress is worth a try, not a failure.
 pub(super) fn report(run: &Run<'_>, steps: &[StepResult]) {
-    let masks = run.host.masks;
+    let masks = run.host.secrets.masks();
     let masked: Vec<StepResult> = steps
         .iter()
         .map(|step| StepResult { error: step.error.as_ref().map(|e| masks.mask_text(e)), ..step.clone() })
@@ -160,7 +160,7 @@ async fn run_step(
         (None, None) => return Err(StepFailure::new("bad_spec", "the step has nothing to run")),
     };
     let env = environment(|name| std::env::var(name).ok(), action, step, &work, &outputs_file);
-    let child = Child { argv, cwd, env, step: index, kept: Kept::InSandbox };
+    let child = Child::new(argv, cwd, env, index);
     match process::run(&child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
         Ended::Exited(status) if status.success() => read_outputs(&outputs_file),
@@ -249,12 +249,16 @@ fn environment(
     env
 }
 
+/// In the work directory: a line that a step adds to it is a secret from then on.
+pub(super) const MASK_FILE: &str = "mask";
+
 /// The part of the environment that does not come from the spec.
 pub(super) fn base_environment(inherited: impl Fn(&str) -> Option<String>, work: &Path) -> BTreeMap<String, String> {
     let mut env: BTreeMap<String, String> =
         INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), inherited(name)?))).collect();
     env.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
     env.insert("TMPDIR".into(), path_text(&work.join("tmp")));
+    env.insert("FERRY_MASK_FILE".into(), path_text(&work.join(MASK_FILE)));
     env
 }
 
@@ -291,6 +295,7 @@ mod tests {
             ("FERRY_ACTIONS_OUTPUT_FILEPATH", "/w/outputs/0"),
             ("FERRY_ACTIONS_ROOT", "/w/root"),
             ("FERRY_KUBECONFIG_ENABLED", "false"),
+            ("FERRY_MASK_FILE", "/w/mask"),
             ("FERRY_ORG_ID", "org"),
             ("NUON_ACTIONS_OUTPUT_FILEPATH", "/w/outputs/0"),
             ("NUON_ACTIONS_ROOT", "/w/root"),

@@ -1,4 +1,4 @@
-//! Unpacks a source archive (tar, plain or zstd) that was uploaded before, named by its digest.
+//! Unpacks a source archive (tar, plain, gzip or zstd) that was uploaded before, named by its digest.
 //!
 //! Nothing in it may reach outside: no absolute paths, no `..`, no links that lead out, no devices; and it has a bound.
 
@@ -17,6 +17,7 @@ use super::action::StepFailure;
 
 const ENTRIES_MAX: usize = 200_000;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 pub(super) async fn unpack(
     run: &mut Run<'_>,
@@ -34,7 +35,17 @@ pub(super) async fn unpack(
         }
         stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
     }
-    let (digest, place) = (digest.clone(), place.to_owned());
+    unpack_file(file, digest.clone(), place.to_owned(), disk_bytes).await
+}
+
+/// Unpacks a file that is there already, and removes it.
+pub(super) async fn unpack_file(
+    file: PathBuf,
+    digest: Digest,
+    place: PathBuf,
+    disk_bytes: u64,
+) -> Result<(), StepFailure> {
+    let bad = |message: String| StepFailure::new("source_failed", message);
     let unpacked = tokio::task::spawn_blocking(move || {
         let unpacked = check_and_unpack(&file, &digest, &place, disk_bytes);
         let _ = fs::remove_file(&file);
@@ -63,6 +74,8 @@ fn check_and_unpack(file: &Path, digest: &Digest, place: &Path, bytes_max: u64) 
     source.rewind().map_err(text)?;
     if zstd {
         unpack_tar(zstd::Decoder::new(source).map_err(text)?, place, bytes_max)
+    } else if magic[..2] == GZIP_MAGIC {
+        unpack_tar(flate2::read::GzDecoder::new(source), place, bytes_max)
     } else {
         unpack_tar(source, place, bytes_max)
     }

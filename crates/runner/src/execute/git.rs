@@ -243,9 +243,9 @@ impl Git<'_> {
         also: Option<&Path>,
         arguments: &[&str],
     ) -> Result<bool, StepFailure> {
-        let kept = also.map_or(Kept::InSandbox, |path| Kept::InSandboxWith(path.to_owned()));
+        let kept = also.map_or(Kept::InSandbox, |path| Kept::InSandboxWith(vec![path.to_owned()]));
         let env = self.environment(run);
-        let child = Child { argv: self.argv(arguments), cwd: dir.to_owned(), env, step, kept };
+        let child = Child { kept, ..Child::new(self.argv(arguments), dir.to_owned(), env, step) };
         let ended = match also {
             // What is fetched there counts as the execution's own.
             Some(path) => {

@@ -11,8 +11,10 @@ mod git;
 mod health;
 mod noop;
 mod outputs;
+mod sealed;
 mod source;
 mod stages;
+pub(crate) mod terraform;
 pub(crate) mod tool;
 mod watch;
 
@@ -25,6 +27,7 @@ use std::time::Duration;
 use crash::crash_point;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use mask::Masks;
 use model::build::RegistryAccess;
 use model::papers::{Expected, Grant, TrustedKeys};
 use model::runner::RunnerKind;
@@ -35,9 +38,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::directory::{ExecutionContext, ExecutionDir, remove_tree};
 use crate::limits::Cgroups;
-use crate::mask::Masks;
 use crate::oci::Pass;
 use crate::process::{self, Host, Stop};
+use crate::secrets::Secrets;
+use crate::session::SessionClient;
 use crate::shim::{self, Sandbox};
 use crate::spool::SpoolWriter;
 
@@ -55,6 +59,9 @@ pub trait ArtifactFetcher {
         digest: &'a Digest,
         to: &'a Path,
     ) -> BoxFuture<'a, Result<(), String>>;
+
+    /// Speaks to the control plane with the session's key.
+    fn client(&self, dir: &ExecutionDir) -> Result<SessionClient, String>;
 
     /// What lets an execution into Ferry's own registry.
     fn pass(&self, dir: &ExecutionDir) -> Box<dyn Pass>;
@@ -106,7 +113,7 @@ impl Run<'_> {
     }
 
     fn say(&self, step: Option<usize>, line: &str) {
-        self.host.log.borrow_mut().system(step, &self.host.masks.mask_text(line));
+        self.host.log.borrow_mut().system(step, &self.host.secrets.masks().mask_text(line));
     }
 }
 
@@ -116,6 +123,10 @@ struct NoArtifacts;
 impl ArtifactFetcher for NoArtifacts {
     fn fetch<'a>(&'a self, _: &'a ExecutionDir, _: &'a Digest, _: &'a Path) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Err("this executor has no way to fetch artifacts".into()) })
+    }
+
+    fn client(&self, _: &ExecutionDir) -> Result<SessionClient, String> {
+        Err("this executor has no session".into())
     }
 
     fn pass(&self, _: &ExecutionDir) -> Box<dyn Pass> {
@@ -221,7 +232,7 @@ async fn verify_and_work(
     fetcher: &dyn ArtifactFetcher,
     term: Signal,
 ) -> Done {
-    let (spec, grant) = match verify(dir, context) {
+    let (mut spec, spec_digest, grant) = match verify(dir, context) {
         Ok(verified) => verified,
         Err(done) => return *done,
     };
@@ -229,7 +240,12 @@ async fn verify_and_work(
         return Done::not_attempted("wrong_runner", refused);
     }
     crash_point!("executor.verified");
-    let masks = Masks::new(&spec.secrets);
+    let mut secrets = spec.secrets.clone();
+    let workspace = match open_sealed(dir, context, fetcher, &mut spec, &mut secrets).await {
+        Ok(workspace) => workspace,
+        Err(done) => return masked(&Masks::new(&secrets), done),
+    };
+    let secrets = Secrets::new(&secrets, dir.work().join(action::MASK_FILE));
     let disk_bytes = spec.limits.disk_bytes.unwrap_or(u64::MAX).min(context.execution_disk_bytes);
     let bounds = watch::Bounds {
         timeout_s: spec.timeout_s.min(TIMEOUT_MAX_S),
@@ -246,12 +262,16 @@ async fn verify_and_work(
         narrow: false,
     });
     let cgroups = match &spec.work {
-        Work::ActionsWorkflow(_) | Work::Build(_) | Work::OciSync(_) => Cgroups::create(dir.name(), &spec.limits),
+        Work::ActionsWorkflow(_)
+        | Work::Build(_)
+        | Work::OciSync(_)
+        | Work::TerraformDeploy(_)
+        | Work::SandboxTerraform(_) => Cgroups::create(dir.name(), &spec.limits),
         // No child, no cgroup.
         Work::Noop { .. } | Work::HealthCheck {} => Cgroups::default(),
     };
     let grace = Duration::from_secs(spec.grace_s.min(GRACE_MAX_S));
-    let host = Host { dir, log, masks: &masks, cgroups, sandbox, grace };
+    let host = Host { dir, log, secrets: &secrets, cgroups, sandbox, grace };
     let mut run = Run { host, context, fetcher, stop };
     let done = match &spec.work {
         Work::Noop { sleep_ms } => noop::run(&mut run, *sleep_ms).await,
@@ -259,22 +279,47 @@ async fn verify_and_work(
         Work::ActionsWorkflow(action) => action::run(&mut run, action, disk_bytes).await,
         Work::Build(build) => build::run(&mut run, build, disk_bytes).await,
         Work::OciSync(sync) => build::sync(&mut run, sync).await,
+        Work::TerraformDeploy(job) | Work::SandboxTerraform(job) => match workspace {
+            Some(workspace) => terraform::run(&mut run, job, workspace, spec_digest, disk_bytes).await,
+            None => Done::not_attempted("bad_spec", "the job has no workspace"),
+        },
     };
     run.host.cgroups.remove();
-    masked(&masks, done)
+    masked(&secrets.masks(), done)
+}
+
+/// Opens what only the customer's side can: fills placeholders in, and looks at the state that Terraform will work on.
+async fn open_sealed(
+    dir: &ExecutionDir,
+    context: &ExecutionContext,
+    fetcher: &dyn ArtifactFetcher,
+    spec: &mut JobSpec,
+    secrets: &mut Vec<String>,
+) -> Result<Option<terraform::Workspace>, Done> {
+    let Some(vault) = sealed::vault(dir, context, fetcher, spec).await? else { return Ok(None) };
+    let filled = sealed::fill(&vault, dir, spec).await?;
+    secrets.extend(filled.iter().cloned());
+    if terraform::job_of(spec).is_none() {
+        return Ok(None);
+    }
+    let (workspace, known) = terraform::open(vault, dir, spec, filled).await?;
+    secrets.extend(known);
+    Ok(Some(workspace))
 }
 
 /// Why work is not for a runner of this kind: whatever is signed, a build runner touches no install, and nothing is built in a
 /// customer's account.
 fn not_for(kind: Option<RunnerKind>, work: &Work) -> Option<&'static str> {
     match (kind?, work) {
-        (RunnerKind::Build, Work::ActionsWorkflow(_)) => {
+        (RunnerKind::Build, Work::ActionsWorkflow(_) | Work::TerraformDeploy(_) | Work::SandboxTerraform(_)) => {
             Some("this is a build runner: it only builds and copies artifacts")
         }
         (RunnerKind::Install, Work::Build(_)) => Some("this is the runner of an install: it builds nothing"),
         (_, Work::Noop { .. } | Work::HealthCheck {} | Work::OciSync(_))
         | (RunnerKind::Build, Work::Build(_))
-        | (RunnerKind::Install, Work::ActionsWorkflow(_)) => None,
+        | (RunnerKind::Install, Work::ActionsWorkflow(_) | Work::TerraformDeploy(_) | Work::SandboxTerraform(_)) => {
+            None
+        }
     }
 }
 
@@ -292,7 +337,7 @@ fn masked(masks: &Masks, mut done: Done) -> Done {
 }
 
 /// Checks papers and spec; nothing has been started when they are refused.
-fn verify(dir: &ExecutionDir, context: &ExecutionContext) -> Result<(JobSpec, Grant), Box<Done>> {
+fn verify(dir: &ExecutionDir, context: &ExecutionContext) -> Result<(JobSpec, Digest, Grant), Box<Done>> {
     let refuse = |code: &str, message: String| Box::new(Done::not_attempted(code, message));
     let unreadable = |e: std::io::Error| refuse("executor_error", format!("the execution's files can't be read: {e}"));
     let assignment = dir.assignment().map_err(unreadable)?;
@@ -315,8 +360,14 @@ fn verify(dir: &ExecutionDir, context: &ExecutionContext) -> Result<(JobSpec, Gr
         && spec.org_id == order.org_id
         && spec.install_id == order.install_id
         && spec.work.job_type() == order.job_type
+        && spec.work.operation() == order.operation
+        && spec.work.plan_digest() == order.plan_digest
         && sorted(spec.work.artifacts()) == sorted(order.artifact_digests);
-    if same { Ok((spec, grant)) } else { Err(refuse("papers_refused", "the spec is not what the order names".into())) }
+    if same {
+        Ok((spec, order.spec_digest, grant))
+    } else {
+        Err(refuse("papers_refused", "the spec is not what the order names".into()))
+    }
 }
 
 fn sorted(mut digests: Vec<Digest>) -> Vec<Digest> {

@@ -1,5 +1,6 @@
 //! The parts of a job that is not a script: each is shown as a step.
 
+use model::terraform::ResourceProgress;
 use model::{JobError, Outcome, StepResult, StepStatus};
 use serde_json::Map;
 
@@ -14,6 +15,15 @@ pub(super) struct Stages {
 impl Stages {
     pub(super) fn new(names: &[&str]) -> Self {
         Self { steps: names.iter().map(|name| StepResult::pending(name)).collect(), at: None }
+    }
+
+    pub(super) fn steps(&self) -> &[StepResult] {
+        &self.steps
+    }
+
+    /// What Terraform has done in a stage.
+    pub(super) fn set_resources(&mut self, stage: usize, resources: Vec<ResourceProgress>) {
+        self.steps[stage].resources = resources;
     }
 
     /// The one before has finished, this one begins.

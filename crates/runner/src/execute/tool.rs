@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Run;
 use super::action::StepFailure;
-use crate::process::{self, Child, Ended, Kept};
+use crate::process::{self, Child, Ended};
+use crate::vault::private_file;
 
 /// Where a program is, as a shell would find it.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
@@ -27,10 +28,8 @@ pub(super) fn need(name: &str, what_for: &str) -> Result<PathBuf, StepFailure> {
 /// Writes a file that its owner alone may read, from its first byte on.
 pub(super) fn private(file: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
     fs_err::create_dir_all(file.parent().unwrap_or(file))?;
-    let _ = fs_err::remove_file(file);
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+    private_file(file)?.write_all(text.as_bytes())
 }
 
 /// Runs a program; its output goes to the log.
@@ -60,10 +59,14 @@ pub(super) async fn status(
     env: BTreeMap<String, String>,
     argv: &[&str],
 ) -> Result<i32, StepFailure> {
-    use std::os::unix::process::ExitStatusExt as _;
     let argv = argv.iter().map(|word| (*word).to_owned()).collect();
-    let child = Child { argv, cwd: dir.to_owned(), env, step, kept: Kept::InSandbox };
-    match process::run(&child, &run.host, &mut run.stop).await? {
+    exit_code(run, &Child::new(argv, dir.to_owned(), env, step)).await
+}
+
+/// The same for any child.
+pub(super) async fn exit_code(run: &mut Run<'_>, child: &Child<'_>) -> Result<i32, StepFailure> {
+    use std::os::unix::process::ExitStatusExt as _;
+    match process::run(child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
         Ended::Exited(status) => Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())),
     }

@@ -60,6 +60,10 @@ impl crate::execute::ArtifactFetcher for SessionFetcher {
         })
     }
 
+    fn client(&self, dir: &ExecutionDir) -> Result<SessionClient, String> {
+        connect(dir).map(|(client, _)| client)
+    }
+
     fn pass(&self, dir: &ExecutionDir) -> Box<dyn Pass> {
         Box::new(SessionPass(dir.clone()))
     }

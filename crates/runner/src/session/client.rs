@@ -63,9 +63,15 @@ pub fn random_hex<const N: usize>() -> String {
     hex::encode(bytes)
 }
 
+pub fn random_u128() -> u128 {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    u128::from_be_bytes(bytes)
+}
+
 /// Bounds of requests that no session makes, and of those that fetch what may be large.
-const CALL: Duration = Duration::from_secs(20);
-const FETCH: Duration = Duration::from_secs(60);
+pub(super) const CALL: Duration = Duration::from_secs(20);
+pub(super) const FETCH: Duration = Duration::from_secs(60);
 const ARTIFACT: Duration = Duration::from_secs(300);
 /// However short a hold is, an ordinary request may take this long.
 const PATIENCE_LEAST: Duration = Duration::from_secs(4);
@@ -133,7 +139,11 @@ impl SessionClient {
         self.patience * 3 / 2
     }
 
-    fn request(
+    pub(super) fn runner(&self) -> &RunnerId {
+        &self.runner
+    }
+
+    pub(super) fn request(
         &self,
         method: Method,
         path: &str,
@@ -167,7 +177,7 @@ impl SessionClient {
             .body(body)
     }
 
-    fn on(
+    pub(super) fn on(
         &self,
         method: Method,
         about: About<'_>,
@@ -257,11 +267,11 @@ fn patience(hold_s: u64) -> Duration {
     (Duration::from_secs(hold_s) * 4 / 5).max(PATIENCE_LEAST)
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<Bytes, CallError> {
+pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<Bytes, CallError> {
     serde_json::to_vec(value).map(Bytes::from).map_err(|e| CallError::Unreadable(e.to_string()))
 }
 
-async fn raw(request: reqwest::RequestBuilder) -> Result<Bytes, CallError> {
+pub(super) async fn raw(request: reqwest::RequestBuilder) -> Result<Bytes, CallError> {
     let transport = |e: reqwest::Error| CallError::Transport(net::chain(&e));
     let response = request.header("content-type", "application/json").send().await.map_err(transport)?;
     let status = response.status();
@@ -276,7 +286,7 @@ async fn raw(request: reqwest::RequestBuilder) -> Result<Bytes, CallError> {
     }
 }
 
-async fn read<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, CallError> {
+pub(super) async fn read<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, CallError> {
     let body = raw(request).await?;
     serde_json::from_slice(&body).map_err(|e| CallError::Unreadable(e.to_string()))
 }

@@ -8,6 +8,7 @@ mod client;
 mod core;
 mod deliver;
 mod state;
+mod workspaces;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,17 +24,18 @@ use model::papers::{Expected, Signatory, TrustedKeys};
 use model::runner::{RunnerKind, RunnerReport};
 use model::{ExecutionId, ExecutionResult, JobError, Outcome};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 pub use self::artifacts::SessionFetcher;
 pub use self::check::check_session;
-pub use self::client::{About, CallError, Door, SessionClient, now, random_hex};
+pub use self::client::{About, CallError, Door, SessionClient, now, random_hex, random_u128};
 pub use self::core::{Core, Effect, Ending, Event, Found};
 use self::deliver::Delivery;
 pub use self::state::{HistoryLine, SessionFile, StateDir};
 use crate::directory::{ExecutionContext, ExecutionDir};
-use crate::{limits, net, process};
+use crate::vault::Tools;
+use crate::{limits, net, process, rescue};
 
 /// How a session is started.
 #[derive(Debug, Clone)]
@@ -47,6 +49,7 @@ pub struct Options {
     pub allow_paths: Vec<PathBuf>,
     /// Registries whose images are fetched for builds, from outside of their cell.
     pub base_registries: Vec<String>,
+    pub tools: Tools,
 }
 
 /// How often disk and switch are looked at.
@@ -54,6 +57,8 @@ const TICK: Duration = Duration::from_secs(2);
 /// How often the end of an executor that is not our child is looked for.
 const WATCH: Duration = Duration::from_millis(100);
 const EVENTS: usize = 1024;
+/// How often a state that waits is offered anew.
+const RESCUE: Duration = Duration::from_secs(2);
 const PAPERS_REFUSED: &str = "papers_refused";
 const LEFTOVER_GRACE: Duration = Duration::from_secs(10);
 
@@ -210,6 +215,8 @@ struct Driver {
     watched: BTreeMap<ExecutionId, Watched>,
     /// Assignments that have no directory.
     refused: Arc<Mutex<BTreeMap<ExecutionId, (Assignment, JobError)>>>,
+    /// Told when a state waits to be brought to the control plane.
+    rescued: Arc<Notify>,
     renewals: u64,
     started: Instant,
     exit: Option<Ending>,
@@ -244,15 +251,30 @@ impl Driver {
             poll: None,
             watched: BTreeMap::new(),
             refused: Arc::default(),
+            rescued: Arc::default(),
             renewals: 0,
             started: Instant::now(),
             exit: None,
         };
+        driver.deliver_rescued();
         driver.adopt()?;
         // Before the first poll: it carries this process's number.
         driver.describe();
         driver.state.write_session(&driver.session)?;
         Ok(driver)
+    }
+
+    /// Brings states that dead executions have left to the control plane, again and again until it has them.
+    fn deliver_rescued(&self) {
+        let (client, tools) = (self.client.clone(), self.options.tools.clone());
+        let (state_dir, rescued) = (self.state.path().to_owned(), Arc::clone(&self.rescued));
+        tokio::spawn(async move {
+            loop {
+                let left = rescue::deliver(&client, &tools, &state_dir).await;
+                let pause = if left > 0 { RESCUE } else { Duration::MAX };
+                let _ = tokio::time::timeout(pause, rescued.notified()).await;
+            }
+        });
     }
 
     /// Takes over what an earlier process left: executors that run, results that are not delivered, and the dead.
@@ -460,6 +482,7 @@ impl Driver {
             allow_paths: self.options.allow_paths.clone(),
             kind: Some(self.options.kind),
             base_registries: self.options.base_registries.clone(),
+            tools: self.options.tools.clone(),
             hide: std::env::var_os("FERRY_RUNNER_HIDE").map(PathBuf::from),
             boot_id: process::boot_id(),
         }
@@ -557,6 +580,7 @@ impl Driver {
         }
         if found != Found::WithResult {
             let (id, dir, ended) = (id.clone(), dir.clone(), ended.clone());
+            let (state_dir, rescued) = (self.state.path().to_owned(), Arc::clone(&self.rescued));
             self.aside(async move {
                 await_executor(&dir, child).await;
                 let has_result = matches!(dir.result(), Ok(Some(_)));
@@ -565,6 +589,11 @@ impl Driver {
                     let left = process::reap_leftovers(&dir, LEFTOVER_GRACE).await;
                     if left > 0 {
                         tracing::error!(execution = %id, left, "processes of a dead executor can't be killed");
+                    }
+                    match rescue::take(&dir, &state_dir) {
+                        Ok(Some(_)) => rescued.notify_one(),
+                        Ok(None) => {}
+                        Err(error) => tracing::error!(execution = %id, %error, "a state that was left can't be kept"),
                     }
                 } else {
                     ended.send_replace(true);

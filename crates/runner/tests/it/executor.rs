@@ -54,6 +54,25 @@ fn a_script_of_three_steps_runs_with_its_outputs_and_its_log_byte_for_byte() {
     running.dir.remove().expect("remove");
 }
 
+/// What a step registers is masked from then on: in both pipes, in every form, in later steps, in outputs and in errors.
+#[test]
+fn a_secret_that_a_step_registers_is_masked_from_then_on() {
+    let first = "echo before fresh-secret-7\necho fresh-secret-7 >> \"$FERRY_MASK_FILE\"\n\
+        for i in 1 2 3; do echo \"n $i fresh-secret-7\"; done; printf fresh-secret-7 | base64 >&2\n\
+        printf '{\"token\": \"of-json-77\"}' >> \"$FERRY_MASK_FILE\"; echo of-json-77\n";
+    let second = "echo later fresh-secret-7; echo out=fresh-secret-7 >> $FERRY_ACTIONS_OUTPUT_FILEPATH\n\
+        rm $FERRY_MASK_FILE; ln -s /etc/hostname $FERRY_MASK_FILE; echo still fresh-secret-7\n";
+    let world = World::new(vec![script("first", first), script("second", second)]);
+    let (result, running) = world.finish();
+    assert_eq!(result.outcome, Outcome::Finished, "{result:?}");
+    let seen = running.pipe(Pipe::Stdout);
+    // The first line may have left before the secret was registered, or not.
+    let rest = seen.strip_prefix("before fresh-secret-7\n").or_else(|| seen.strip_prefix("before ***\n"));
+    assert_eq!(rest, Some("n 1 ***\nn 2 ***\nn 3 ***\n***\nlater ***\nstill ***\n"), "{seen}");
+    assert_eq!(running.pipe(Pipe::Stderr), "***\n");
+    assert_eq!(result.outputs["out"], json!("***"));
+}
+
 #[test]
 fn a_failing_step_ends_the_action_and_says_how() {
     let mut world = World::new(vec![step("ok", "true"), step("bad", "exit 7"), step("never", "touch x")]);

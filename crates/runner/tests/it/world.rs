@@ -69,6 +69,7 @@ impl World {
             grace_s: 1,
             limits: Limits::default(),
             secrets: Vec::new(),
+            sealed: Vec::new(),
             work,
         };
         let state = tempfile::tempdir().expect("state directory");
@@ -78,7 +79,7 @@ impl World {
     pub(crate) fn action(&mut self) -> &mut ActionSpec {
         match &mut self.spec.work {
             Work::ActionsWorkflow(action) => action,
-            Work::Noop { .. } | Work::HealthCheck {} | Work::Build(_) | Work::OciSync(_) => panic!("not an action"),
+            _ => panic!("not an action"),
         }
     }
 
@@ -142,6 +143,7 @@ impl World {
             allow_paths: Vec::new(),
             kind: self.kind,
             base_registries: Vec::new(),
+            tools: Default::default(),
             hide: None,
             boot_id: String::new(),
         };

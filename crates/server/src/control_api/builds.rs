@@ -116,6 +116,9 @@ fn log_stream(job: &Job, build: &Build) -> wire::LogStream {
         owner_type: "component_builds".into(),
         open: !job.state.is_terminal(),
         created_at: job.created_at,
+        size_bytes: None,
+        deleted_at: None,
+        note: String::new(),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Deploys and sandbox runs. Both are views of the steps that plan: a deploy is one attempt at a component, from its plan to its apply.
 
-use std::collections::BTreeSet;
-
 use api::control as wire;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -73,7 +71,7 @@ impl<'a> Attempt<'a> {
             (StepStatus::ApprovalDenied | StepStatus::DeniedSkipped | StepStatus::ApprovalExpired, _) => {
                 "approval-denied"
             }
-            (StepStatus::Error, _) => "error",
+            (StepStatus::Error | StepStatus::Unknown, _) => "error",
             (StepStatus::Cancelled | StepStatus::NotAttempted | StepStatus::UserSkipped | StepStatus::Discarded, _) => {
                 "cancelled"
             }
@@ -84,7 +82,7 @@ impl<'a> Attempt<'a> {
             (StepStatus::Approved, Some(StepStatus::InProgress)) => "executing",
             (StepStatus::Approved, Some(StepStatus::Success)) if teardown => "inactive",
             (StepStatus::Approved, Some(StepStatus::Success)) => "active",
-            (StepStatus::Approved, Some(StepStatus::Error)) => "error",
+            (StepStatus::Approved, Some(StepStatus::Error | StepStatus::Unknown)) => "error",
             (StepStatus::Approved, Some(StepStatus::Pending)) if !over => "queued",
             (StepStatus::Approved, _) => "cancelled",
         };
@@ -259,18 +257,16 @@ async fn create(
     });
     new.request.plan_only = wanted.plan_only;
     new.role = Some(wanted.role).filter(|role| !role.is_empty());
-    // The version that the install is at is the same thing under another name.
+    // A recipe that did not change is not built again: its build is that of all versions since.
     let current = state.conductor.config_of(&install).await?;
-    if current.version != Some(build.config_version) {
+    if state.conductor.recipe_at(&current, &build.component_id).await?.as_ref() != Some(&build.recipe) {
         let config = state.store().config_version(&at.org, &install.app_id, build.config_version).await?;
         new.config_id = Some(config.id);
     }
     let workflow = state.conductor.start_workflow(&install, new, &at.owner.account.id, idem).await?;
     let loaded = loaded_of(&state, &at, &workflow).await?;
     let target = format!("components/{}", build.component);
-    let step = loaded.workflow.steps.iter().find(|step| {
-        (step.work.is_plan() || matches!(step.work, Work::SyncImage { .. })) && step.work.target() == target
-    });
+    let step = loaded.workflow.steps.iter().find(|step| step.work.is_attempt() && step.work.target() == target);
     let step = step.map(|step| step.id.clone()).ok_or(StoreError::NotFound("deploy"))?;
     let shown = deploy_shown(&state, &at, &install, &Attempt::of(&loaded, &step)?, true).await?;
     Ok((StatusCode::CREATED, Json(wire::InstallDeploy { build_id: build.id.to_string(), ..shown })))
@@ -383,6 +379,14 @@ async fn sandbox_run(
     Ok(Json(run_shown(&state, &at, &install, &Attempt::of(&loaded, &step)?, true).await?))
 }
 
+/// Whether a look has found a difference, and nothing was deployed since; newest first.
+fn has_drifted(deploys: &[wire::InstallDeploy]) -> bool {
+    let tells = |deploy: &&wire::InstallDeploy| {
+        ["drifted", "no-drift", "auto-skipped", "active", "inactive"].contains(&deploy.status.as_str())
+    };
+    deploys.iter().find(tells).is_some_and(|last| last.status == "drifted")
+}
+
 /// The components of an install's app, each as it is there.
 #[utoipa::path(get, path = "/v1/installs/{install_id}/components", tag = "installs", security(("token" = ["read-only"])), params(("install_id" = String, Path, description = "name or id"), ("q" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::InstallComponent]), (status = 404, body = api::ErrorBody)))]
 async fn install_components(
@@ -397,19 +401,14 @@ async fn install_components(
     let kind = EntityKind::Component;
     let found = state.store().entities(&at.org, app, kind, &search.q, page.offset(), page.fetch()).await?;
     let (_, parts) = state.store().install_parts(&at.org, &install.id, None).await?;
-    let disabled = match state.conductor.config_of(&install).await {
-        Ok(config) => {
-            let document = state.conductor.document(&at.org, &install.app_id, &config.id).await?;
-            conductor::disabled(&install, &document.config)
-        }
-        Err(StoreError::Conflict(_)) => BTreeSet::new(),
-        Err(error) => return Err(error.into()),
-    };
+    let document = state.conductor.document_of(&install).await?;
+    let disabled = document.map(|document| conductor::disabled(&install, &document.config)).unwrap_or_default();
     let mut shown = Vec::with_capacity(found.len());
     for component in found {
         let target = format!("components/{}", component.name);
         let part = parts.get(&target).unwrap_or(&Value::Null);
         let mut deploys = deploys_of(&state, &at, &install, Target::Part(target.clone()), 0, RECENT).await?;
+        let drifted = has_drifted(&deploys);
         deploys.retain(|deploy| !deploy.plan_only);
         deploys.truncate(1);
         shown.push(wire::InstallComponent {
@@ -422,6 +421,7 @@ async fn install_components(
             updated_at: deploys.first().map_or(component.updated_at, |last| last.updated_at),
             enabled: !disabled.contains(&component.name),
             config_version: part["config_version"].as_u64().unwrap_or_default(),
+            drifted,
             component: Some(components::shown(component, 0)),
             install_deploys: deploys,
         });

@@ -30,15 +30,8 @@ const TOLD: usize = 20;
 
 /// The config that an install is at; an app that was never synced declares nothing.
 async fn declared(state: &AppState, install: &Install) -> ApiResult<AppConfig> {
-    let (org, app) = (&install.org_id, &install.app_id);
-    let config = match &install.config_id {
-        Some(id) => Some(state.store().config(org, app, id).await?),
-        None => state.store().active_config(org, app).await?,
-    };
-    match config {
-        Some(config) => Ok(state.conductor.app_config(org, &config).await?.0),
-        None => Ok(AppConfig::default()),
-    }
+    let document = state.conductor.document_of(install).await?;
+    Ok(document.map(|document| document.config.clone()).unwrap_or_default())
 }
 
 /// Whether the inputs that an install gives are what its app declares; every message says what to do.

@@ -268,10 +268,11 @@ async fn toggle(
     changes.check(&state, &install).await?;
 
     let (_, parts) = state.store().install_parts(&at.org, &install.id, None).await?;
-    let active = |part: &Value| part["status"] == "active";
-    let there = parts.get(&format!("components/{component}")).is_some_and(active);
+    let there = parts.get(&format!("components/{component}")).is_some_and(conductor::is_there);
     let work = match on {
-        true if parts.values().any(active) => Some(WorkflowKind::ManualDeploy { component, dependents: false }),
+        true if parts.values().any(conductor::is_there) => {
+            Some(WorkflowKind::ManualDeploy { component, dependents: false })
+        }
         false if there => Some(WorkflowKind::TeardownComponent { component }),
         _ => None,
     };

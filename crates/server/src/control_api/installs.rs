@@ -201,10 +201,9 @@ async fn create(
     let idem = request.idempotency(&at.owner.account.id);
     let created = state.store().create_install(install, runner, inputs, idem).await?;
     let install = state.store().install(&at.org, &created.id).await?;
-    // A rehearsal needs nobody to apply a stack: it begins at once.
+    // It begins at once, and waits for the customer where it must.
     let mut workflow_id = String::new();
-    let org = state.store().org(&at.org).await?;
-    if org.sandbox_mode && !created.replayed && state.store().active_config(&at.org, &app.id).await?.is_some() {
+    if !created.replayed && state.store().active_config(&at.org, &app.id).await?.is_some() {
         let new = NewWorkflow::new(engine::WorkflowKind::Provision);
         workflow_id = state.conductor.start_workflow(&install, new, &at.owner.account.id, None).await?.to_string();
     }

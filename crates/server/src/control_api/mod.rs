@@ -20,6 +20,7 @@ mod runners;
 mod stacks;
 mod tokens;
 mod workflows;
+mod workspaces;
 
 use axum::Router;
 use utoipa::OpenApi;
@@ -55,6 +56,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(workflows::routes())
         .merge(deploys::routes())
         .merge(stacks::routes())
+        .merge(workspaces::routes())
         .merge(runbooks::routes())
         .merge(jobs::routes())
         .merge(runners::routes())

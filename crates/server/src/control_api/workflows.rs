@@ -17,7 +17,7 @@ use store::{Install, StoreError, WorkflowRow};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::action_workflows::view;
+use super::action_workflows::{by_hand, view};
 use super::deploys::{DEPLOY, SANDBOX_RUN};
 use super::inputs::HIDDEN;
 use crate::AppState;
@@ -143,11 +143,6 @@ async fn add_job(state: &AppState, org: &model::OrgId, step: &mut wire::Workflow
     Ok(())
 }
 
-/// A step that plans, or brings an image.
-fn is_plan(step: &Step) -> bool {
-    step.work.is_plan() || matches!(step.work, Work::SyncImage { .. })
-}
-
 /// What the steps of a workflow are shown with.
 struct View<'a> {
     loaded: &'a Loaded,
@@ -175,7 +170,7 @@ impl<'a> View<'a> {
             loaded,
             current: workflow.current(),
             over: workflow.status().is_over(),
-            plans: workflow.steps.iter().filter(|step| is_plan(step)).map(|step| (step.group, step)).collect(),
+            plans: workflow.steps.iter().filter(|step| step.work.is_attempt()).map(|step| (step.group, step)).collect(),
             approvals: document.config.components.iter().map(approval).collect(),
         }
     }
@@ -183,7 +178,7 @@ impl<'a> View<'a> {
     fn step(&self, step: &Step) -> wire::WorkflowStep {
         let (loaded, workflow, current, over) = (self.loaded, &self.loaded.workflow, &self.current, self.over);
         let status = workflow.shown(step, over);
-        let plan = if is_plan(step) { Some(step) } else { self.plans.get(&step.group).copied() };
+        let plan = if step.work.is_attempt() { Some(step) } else { self.plans.get(&step.group).copied() };
         let twin = |prefix| plan.map(|plan| id::twin(prefix, plan.id.as_str())).unwrap_or_default();
         let (target_type, target) = match &step.work {
             Work::SandboxPlan { .. } | Work::SandboxApply { .. } => ("install_sandbox_runs", twin(SANDBOX_RUN)),
@@ -239,6 +234,10 @@ impl<'a> View<'a> {
                 replace: plan.changes.replace,
                 destroy: plan.changes.destroy,
                 outputs: plan.changes.outputs,
+                import: plan.changes.import,
+                moved: plan.changes.moved,
+                forget: plan.changes.forget,
+                other: plan.changes.other,
             }),
             policies: step.plan.as_ref().filter(|plan| plan.policies.asked > 0).map(|plan| wire::PolicyCounts {
                 asked: plan.policies.asked,
@@ -364,19 +363,21 @@ pub(super) async fn begin(
     mut new: NewWorkflow,
     idem: Option<store::Idempotency>,
 ) -> ApiResult<Started> {
-    if let WorkflowKind::ActionWorkflowRun { action, .. } = &new.request.kind {
-        let config = state.conductor.config_of(install).await?;
-        let document = state.conductor.document(&at.org, &install.app_id, &config.id).await?;
-        if let Some(found) = document.config.actions.iter().find(|known| known.name == *action) {
-            super::action_workflows::by_hand(found)?;
-        }
-    }
-    if let WorkflowKind::RunbookRun { runbook } = &new.request.kind {
-        let config = state.conductor.config_of(install).await?;
-        let document = state.conductor.document(&at.org, &install.app_id, &config.id).await?;
-        if let Some(found) = document.config.runbooks.iter().find(|known| known.name == *runbook) {
-            let inputs = conductor::runbook_inputs(found, &new.given.runbook_inputs);
-            new.given.runbook_inputs = inputs.map_err(|wrong| ApiError::invalid(wrong.join("; ")))?;
+    // What is not there at all is told by the planner.
+    if let Some(document) = state.conductor.document_of(install).await? {
+        let config = &document.config;
+        match &new.request.kind {
+            WorkflowKind::ActionWorkflowRun { action, .. } => {
+                let found = config.actions.iter().find(|known| known.name == *action);
+                found.map_or(Ok(()), by_hand)?;
+            }
+            WorkflowKind::RunbookRun { runbook } => {
+                if let Some(found) = config.runbooks.iter().find(|known| known.name == *runbook) {
+                    let inputs = conductor::runbook_inputs(found, &new.given.runbook_inputs);
+                    new.given.runbook_inputs = inputs.map_err(|wrong| ApiError::invalid(wrong.join("; ")))?;
+                }
+            }
+            _ => {}
         }
     }
     Ok(Started(state.conductor.start_workflow(install, new, &at.owner.account.id, idem).await?))

@@ -10,6 +10,7 @@ use model::Digest;
 use model::build::RegistryAccess;
 use model::papers::Order;
 use model::spec::{JobSpec, Work};
+use model::terraform::Module;
 use store::{StoreError, archive_key, topic, unpack_batch};
 
 use super::session::{OnExecution, Signed};
@@ -72,7 +73,7 @@ pub(super) async fn spec(State(state): State<AppState>, on: OnExecution) -> ApiR
 }
 
 /// The job of an execution whose epoch is current.
-async fn current_job(state: &AppState, on: &OnExecution) -> ApiResult<store::Job> {
+pub(super) async fn current_job(state: &AppState, on: &OnExecution) -> ApiResult<store::Job> {
     let job = state.store().job(&on.execution.org_id, &on.execution.job_id).await?;
     if job.epoch != on.execution.epoch || job.state.is_terminal() {
         return Err(StoreError::LeaseLost.into());
@@ -103,6 +104,12 @@ pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecutio
     let (repository, may_push) = match &spec.work {
         Work::Build(build) => (&build.to, true),
         Work::OciSync(sync) => (&sync.from, false),
+        Work::TerraformDeploy(job) | Work::SandboxTerraform(job) => match &job.module {
+            Module::Artifact { repository, .. } => (repository, false),
+            Module::Source { .. } | Module::Nothing {} => {
+                return Err(StoreError::NotFound("registry for this job").into());
+            }
+        },
         Work::Noop { .. } | Work::HealthCheck {} | Work::ActionsWorkflow(_) => {
             return Err(StoreError::NotFound("registry for this job").into());
         }
@@ -138,8 +145,10 @@ pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -
     if chunks.iter().zip(first_seq..).any(|(c, seq)| c.seq != seq) {
         return Err(ApiError::new(ErrorCode::InvalidRequest, "the chunks of a batch are not in order"));
     }
-    let data = on.signed.body.to_vec();
-    let now = state.conductor.now();
+    let (mut chunks, mut data, now) = (chunks, on.signed.body.to_vec(), state.conductor.now());
+    if !state.log_quotas.has_room(state.store(), &on.execution.org_id, data.len() as u64).await? {
+        (chunks, data) = store::without_output(&data)?;
+    }
     crash_point!("server.before_log");
     let outcome = state.store().append_log(&on.execution.org_id, id, &chunks, data, now).await;
     crash_point!("server.log_stored");

@@ -5,6 +5,7 @@ mod executions;
 mod join;
 mod poll;
 mod session;
+mod terraform;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -30,8 +31,12 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
     let logs = OpenApiRouter::new()
         .routes(routes!(executions::append_log))
         .layer(DefaultBodyLimit::max(limits.log_body_bytes));
-    let results =
-        OpenApiRouter::new().routes(routes!(executions::result)).layer(DefaultBodyLimit::max(limits.large_body_bytes));
+    let results = OpenApiRouter::new()
+        .routes(routes!(executions::result))
+        .routes(routes!(terraform::plan))
+        .routes(routes!(terraform::write_state))
+        .routes(routes!(terraform::put_piece, terraform::get_piece))
+        .layer(DefaultBodyLimit::max(limits.large_body_bytes));
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(probes())
         .routes(routes!(join::keys))
@@ -44,6 +49,11 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .routes(routes!(executions::artifact))
         .routes(routes!(executions::registry_token))
         .routes(routes!(executions::progress))
+        .routes(routes!(terraform::workspaces, terraform::open_workspace))
+        .routes(routes!(terraform::workspace_head))
+        .routes(routes!(terraform::lock))
+        .routes(routes!(terraform::unlock))
+        .routes(routes!(terraform::install_key))
         .merge(results)
         .merge(logs)
 }

@@ -22,9 +22,10 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ";
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// How many writes may wait to be sent.
 const LATER: usize = 64;
-const ATTEMPTS: u32 = 24;
+/// Tries after a serialization failure, a few seconds in all: on a loaded machine others may be faster many times.
+const ATTEMPTS: u32 = 60;
 /// Longest pause between two tries.
-const PAUSE_MS: u64 = 20;
+const PAUSE_MS: u64 = 100;
 /// A unique key that a concurrent transaction took is seen by the next try; one that was there before fails that one too.
 const UNIQUE_ATTEMPTS: u32 = 3;
 
@@ -153,7 +154,7 @@ impl Postgres {
 
 /// Longer with every try, and random, so that transactions in each other's way get out of step.
 fn pause(attempt: u32) -> std::time::Duration {
-    let most_us = (1_000u64 << attempt.min(10)).min(PAUSE_MS * 1_000);
+    let most_us = (1_000u64 << (attempt / 2).min(10)).min(PAUSE_MS * 1_000);
     std::time::Duration::from_micros(u64::from_be_bytes(random()) % most_us)
 }
 

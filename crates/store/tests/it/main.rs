@@ -17,6 +17,7 @@ mod registry;
 mod schema;
 mod signing;
 mod tenancy;
+mod terraform;
 mod tokens;
 mod traffic;
 mod transactions;

@@ -325,7 +325,7 @@ impl Place {
         let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
         let argv = words.into_iter().map(str::to_owned).chain(paths).collect();
         let env = BTreeMap::from([("PATH".to_owned(), cell::PATH.to_owned())]);
-        let child = Child { argv, cwd: self.dir.clone(), env, step, kept: Kept::InCell };
+        let child = Child { kept: Kept::InCell, ..Child::new(argv, self.dir.clone(), env, step) };
         match process::run(&child, &run.host, &mut run.stop).await? {
             Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
             Ended::Exited(_) => Ok(()),
@@ -425,7 +425,7 @@ impl Place {
         run.host.dir.write_json("cell.json", &cell)?;
         let base = super::super::action::base_environment(|name| std::env::var(name).ok(), &self.dir);
         let env = base.into_iter().filter(|(name, _)| name == "PATH").collect();
-        let child = Child { argv: cell::command(&file), cwd: self.dir.clone(), env, step, kept: Kept::InCell };
+        let child = Child { kept: Kept::InCell, ..Child::new(cell::command(&file), self.dir.clone(), env, step) };
         let (mut stop, watching) = watch::also_disk(run.stop.clone(), self.storage.clone(), disk_bytes);
         let ended = process::run(&child, &run.host, &mut stop).await;
         watching.abort();

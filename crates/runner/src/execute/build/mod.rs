@@ -23,7 +23,8 @@ use super::stages::Stages;
 use super::{Done, Run, source};
 use crate::oci::{Manifest, Remote};
 
-pub(super) use push::sync;
+pub(super) use pack::PROVIDERS;
+pub(super) use push::{remote, sync};
 
 const SOURCE: usize = 0;
 const BUILD: usize = 1;

@@ -12,7 +12,7 @@ use super::Built;
 /// Largest directory that is packed.
 const PACKED_BYTES_MAX: u64 = 8 << 30;
 /// Where vendored providers lie in a module.
-const PROVIDERS: &str = ".ferry/providers";
+pub(in crate::execute) const PROVIDERS: &str = ".ferry/providers";
 
 /// What a packed file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,11 +97,43 @@ pub(super) async fn vendor_providers(run: &mut Run<'_>, step: usize, dir: &Path)
         StepFailure::new("tool_missing", "vendoring providers needs `terraform` or `tofu` on the build runner's PATH")
     })?;
     let mut env: BTreeMap<String, String> = base_environment(|name| std::env::var(name).ok(), &run.host.dir.work());
-    if let Ok(file) = std::env::var("TF_CLI_CONFIG_FILE") {
-        env.insert("TF_CLI_CONFIG_FILE".into(), file);
+    env.insert("CHECKPOINT_DISABLE".into(), "1".into());
+    let Some(config) = run.context.tools.terraform_config.clone() else {
+        // Modules of the module have providers too.
+        tool::run(run, step, dir, env.clone(), &[program, "get"]).await?;
+        let platforms = ["-platform=linux_amd64", "-platform=linux_arm64"];
+        return tool::run(
+            run,
+            step,
+            dir,
+            env,
+            &[program, "providers", "mirror", platforms[0], platforms[1], PROVIDERS],
+        )
+        .await;
+    };
+    // `providers mirror` asks only the registries themselves; `init` goes where the configuration says, for one platform.
+    let copied = run.host.dir.work().join("terraform.tfrc");
+    tool::private(&copied, &fs_err::read_to_string(config)?)?;
+    env.insert("TF_CLI_CONFIG_FILE".into(), copied.to_string_lossy().into_owned());
+    tool::run(run, step, dir, env, &[program, "init", "-backend=false", "-input=false", "-no-color"]).await?;
+    let (from, to) = (dir.join(".terraform/providers"), dir.join(PROVIDERS));
+    let copied = tokio::task::spawn_blocking(move || if from.is_dir() { copy_all(&from, &to) } else { Ok(()) });
+    copied.await.map_err(std::io::Error::other)??;
+    run.say(Some(step), "the providers come from the configured mirror, for the build runner's platform alone");
+    Ok(())
+}
+
+/// Copies a directory; what links lead to is copied, not the links.
+fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs_err::create_dir_all(to)?;
+    for entry in fs_err::read_dir(from)? {
+        let entry = entry?;
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy_all(&path, &to)?;
+        } else {
+            fs_err::copy(path, to)?;
+        }
     }
-    // Modules of the module have providers too.
-    tool::run(run, step, dir, env.clone(), &[program, "get"]).await?;
-    let platforms = ["-platform=linux_amd64", "-platform=linux_arm64"];
-    tool::run(run, step, dir, env, &[program, "providers", "mirror", platforms[0], platforms[1], PROVIDERS]).await
+    Ok(())
 }

@@ -24,7 +24,7 @@ impl std::convert::From<OciError> for StepFailure {
 }
 
 /// A repository, as this runner reaches it.
-pub(super) async fn remote(run: &Run<'_>, repository: &Repository) -> Result<Remote, StepFailure> {
+pub(in crate::execute) async fn remote(run: &Run<'_>, repository: &Repository) -> Result<Remote, StepFailure> {
     let ca_file = run.context.ca_file.as_deref();
     let Some(host) = &repository.registry else {
         let pass = run.fetcher.pass(run.host.dir);

@@ -1,0 +1,396 @@
+//! Steps that Terraform carries out on the customer's side: what their jobs are told, and what came of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config::ComponentKind;
+use engine::{Changes, ComponentOp, Ended, Judged, Plan, SandboxOp, Step, Work, Workflow};
+use model::build::PolicySpec;
+use model::spec::JobSpec;
+use model::terraform::{DISPLAY_OPEN_BYTES, Module, Program, ResourceStatus, TerraformOperation, TerraformSpec};
+use model::time::parse_duration;
+use model::{ConfigId, Digest, JobState, WorkspaceId, constants};
+use serde_json::{Map, Value, json};
+use store::{BuildStatus, EntityKind, Job, Result, StoreError};
+
+use super::policies;
+use super::scene::{Known, Scene, plan_of, plan_step_of, unsupported};
+use crate::Document;
+use crate::recipes::policy_spec;
+use crate::sealed::{SEALED, remembered};
+use crate::submit::{Draft, git, local_archive};
+
+/// The longest plan or apply where the component says nothing.
+const TIMEOUT_S: u64 = 3600;
+/// Unfinished resources that are named.
+const NAMED_MAX: usize = 5;
+
+/// What a module is given, before it is rendered.
+struct Wanted {
+    version: String,
+    module: Module,
+    vars: BTreeMap<String, String>,
+    var_files: Vec<String>,
+    env: BTreeMap<String, String>,
+    timeout_s: u64,
+    policies: Vec<PolicySpec>,
+}
+
+/// What keeps a step from beginning.
+enum NotYet {
+    Waits(String),
+    Fails(String),
+}
+
+impl Scene<'_> {
+    /// What is known of a step of Terraform.
+    pub(super) async fn terraform(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
+        let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
+            let known = self.without_job(workflow, step);
+            // It is made when what it needs is there.
+            if matches!(known, Known::Nothing)
+                && let Err(not_yet) = self.module_of(step).await?
+            {
+                self.jobless.retain(|id| *id != step.id);
+                return Ok(match not_yet {
+                    NotYet::Waits(reason) => {
+                        self.waits = true;
+                        Known::Reason(reason)
+                    }
+                    NotYet::Fails(reason) => Known::Ended(Ended::Failed(reason)),
+                });
+            }
+            return Ok(known);
+        };
+        match (job.state, step.work.is_apply()) {
+            (JobState::Finished, false) => self.planned(step, &job).await,
+            (JobState::Finished, true) => {
+                let told = self.conductor.outputs(&job).await?;
+                self.applied_for_real(workflow, step, &told).await?;
+                Ok(Known::Ended(Ended::Success))
+            }
+            (JobState::Unknown, true) if job.released => {
+                self.changed_halfway(step).await?;
+                Ok(Known::Ended(Ended::Unknown(self.unknown(&job).await?)))
+            }
+            (JobState::Failed, _) if job.error_code.as_deref() == Some("stale_plan") => {
+                Ok(Known::Ended(Ended::Stale(job.reason)))
+            }
+            (JobState::Failed | JobState::TimedOut | JobState::Cancelled, true) if job.started_at.is_some() => {
+                self.changed_halfway(step).await?;
+                Ok(self.with_job(workflow, job))
+            }
+            _ => Ok(self.with_job(workflow, job)),
+        }
+    }
+
+    async fn planned(&mut self, step: &Step, job: &Job) -> Result<Known> {
+        let org = &self.install.org_id;
+        let Some((row, packed)) = self.conductor.store.plan_of_job(org, &job.id).await? else {
+            return Ok(Known::Ended(Ended::Failed("the job ended and brought no plan".into())));
+        };
+        let display = zstd::bulk::decompress(&packed, DISPLAY_OPEN_BYTES)
+            .map_err(|_| StoreError::Conflict("the plan can't be read".into()))?;
+        let display: Value = serde_json::from_slice(&display).unwrap_or_default();
+        let spec = self.conductor.store.spec(org, &job.id).await?;
+        let spec: JobSpec = serde_json::from_slice(&spec).map_err(|e| StoreError::Conflict(e.to_string()))?;
+        let basis = match &spec.work {
+            model::spec::Work::TerraformDeploy(job) | model::spec::Work::SandboxTerraform(job) => job.basis.clone(),
+            _ => String::new(),
+        };
+        let judged: Judged = serde_json::from_value(row.judged).unwrap_or_default();
+        let count = |key: &str| row.changes[key].as_u64().unwrap_or_default();
+        let mut changes = Changes {
+            create: count("create"),
+            update: count("update"),
+            replace: count("replace"),
+            destroy: count("destroy"),
+            outputs: count("outputs"),
+            import: count("import"),
+            moved: count("moved"),
+            forget: count("forget"),
+            other: count("deferred") + count("invoke"),
+        };
+        if changes.is_noop() && !step.look_only && !self.is_noted(step).await? {
+            changes.other = 1;
+        }
+        let denied = display["policies"]["verdicts"].as_array().and_then(|said| policies::denied_by(said));
+        self.outbox_display(step, display);
+        let plan = Plan { digest: row.plan.digest().to_string(), changes, basis, policies: judged };
+        Ok(Known::Ended(match denied {
+            Some(reason) => Ended::Denied(plan, reason),
+            None => Ended::Planned(plan),
+        }))
+    }
+
+    /// Whether it is noted here that the target is as the step wants it. After an apply of which nobody knows how it ended, or
+    /// of a state that was taken over, there may be nothing left to change: then an apply that changes nothing tells what is there.
+    async fn is_noted(&self, step: &Step) -> Result<bool> {
+        let part = self.part(&step.work.target()).await?;
+        Ok(match step.work.is_teardown() {
+            true => part.is_null() || part["status"] == "inactive",
+            false => part["status"] == "active",
+        })
+    }
+
+    /// Notes what was applied, and what came out.
+    async fn applied_for_real(&mut self, workflow: &Workflow, step: &Step, told: &Map<String, Value>) -> Result<()> {
+        let target = step.work.target();
+        let part = self.part(&target).await?;
+        let generation = part["generation"].as_u64().unwrap_or_default() + 1;
+        let plan = plan_of(workflow, step);
+        let content = plan.and_then(|plan| plan.basis.split('@').next()).unwrap_or_default().to_owned();
+        let value = if step.work.is_teardown() {
+            json!({ "status": "inactive", "generation": generation, "outputs": {} })
+        } else {
+            let mut value = json!({
+                "status": "active", "generation": generation, "content": content,
+                "outputs": told.get("outputs").cloned().unwrap_or_else(|| json!({})),
+                "config_version": self.loaded.body.config_version, "config_id": self.loaded.body.config_id,
+            });
+            if let Some(sealed) = told.get(SEALED) {
+                value[SEALED] = sealed.clone();
+            }
+            value
+        };
+        self.note_part(target, value);
+        Ok(())
+    }
+
+    /// An apply that did not end well may have changed anything: what was planned before is not good any more, and there is
+    /// something to tear down.
+    async fn changed_halfway(&mut self, step: &Step) -> Result<()> {
+        let target = step.work.target();
+        let mut part = self.part(&target).await?;
+        if !part.is_object() {
+            part = json!({ "outputs": {} });
+        }
+        part["generation"] = json!(part["generation"].as_u64().unwrap_or_default() + 1);
+        part["status"] = json!("error");
+        part["content"] = Value::Null;
+        if !step.work.is_teardown() {
+            part["config_version"] = json!(self.loaded.body.config_version);
+            part["config_id"] = json!(self.loaded.body.config_id);
+        }
+        self.note_part(target, part);
+        Ok(())
+    }
+
+    /// What may be there beyond the state that was saved.
+    async fn unknown(&self, job: &Job) -> Result<String> {
+        let executions = self.conductor.store.executions_of(&job.id).await?;
+        let last = executions.into_iter().find(|execution| execution.epoch == job.epoch);
+        let resources = last.into_iter().flat_map(|execution| execution.steps).flat_map(|step| step.resources);
+        let mut open: Vec<String> = resources
+            .filter(|resource| resource.status == ResourceStatus::Started)
+            .map(|resource| resource.address)
+            .collect();
+        let more = open.len().saturating_sub(NAMED_MAX);
+        open.truncate(NAMED_MAX);
+        let named = match (open.is_empty(), more) {
+            (true, _) => "what it had begun is not known".to_owned(),
+            (false, 0) => format!("begun and not ended: {}", open.join(", ")),
+            (false, more) => format!("begun and not ended: {}, and {more} more", open.join(", ")),
+        };
+        Ok(format!(
+            "nobody can say how job {} ended; beyond the saved state there may be more ({named}). `ferry states history {} …` shows whether a state was rescued (quarantined), to be restored first; a retry plans again",
+            job.id, self.install.name
+        ))
+    }
+
+    /// The config that a step is about: what is torn down is torn down as it was deployed.
+    async fn config_for(&mut self, step: &Step) -> Result<(ConfigId, Arc<Document>)> {
+        if step.work.is_teardown() {
+            let part = self.part(&step.work.target()).await?;
+            if let Some(id) = part["config_id"].as_str().and_then(|id| ConfigId::parse(id).ok()) {
+                match self.conductor.document(&self.install.org_id, &self.install.app_id, &id).await {
+                    Err(StoreError::NotFound(_)) => {}
+                    found => return Ok((id, found?)),
+                }
+            }
+        }
+        Ok((self.loaded.body.config_id.clone(), self.document().await?))
+    }
+
+    /// Whether the module of a step is there.
+    async fn module_of(&mut self, step: &Step) -> Result<std::result::Result<Wanted, NotYet>> {
+        let (config_id, document) = self.config_for(step).await?;
+        match step.work.component() {
+            Some(name) => self.component_module(&config_id, &document, name, step).await,
+            None => Ok(self.sandbox_module(&document, step)),
+        }
+    }
+
+    fn sandbox_module(&self, document: &Document, step: &Step) -> std::result::Result<Wanted, NotYet> {
+        let Some(sandbox) = &document.config.sandbox else {
+            return Err(NotYet::Fails("the app has no sandbox".into()));
+        };
+        if sandbox.r#type.as_deref().is_some_and(|kind| kind != "terraform") {
+            return Err(NotYet::Fails("a sandbox of Pulumi is not supported yet".into()));
+        }
+        let source = match &sandbox.local {
+            Some(local) => local_archive(local, &document.local_sources).map_err(|e| NotYet::Fails(e.to_string()))?,
+            None => {
+                let repo = sandbox.public_repo.as_ref().or(sandbox.connected_repo.as_ref());
+                git(repo.ok_or_else(|| NotYet::Fails("the sandbox names no source".into()))?, true)
+            }
+        };
+        Ok(Wanted {
+            version: sandbox.terraform_version.clone().unwrap_or_else(|| "latest".into()),
+            module: Module::Source { source },
+            vars: sandbox.vars.clone(),
+            var_files: sandbox.var_file.iter().map(|file| file.contents.clone()).collect(),
+            env: sandbox.env_vars.clone(),
+            timeout_s: TIMEOUT_S,
+            policies: asked(document, step),
+        })
+    }
+
+    async fn component_module(
+        &self,
+        config_id: &ConfigId,
+        document: &Document,
+        name: &str,
+        step: &Step,
+    ) -> Result<std::result::Result<Wanted, NotYet>> {
+        let Some(component) = document.config.components.iter().find(|known| known.common.name == name) else {
+            return Ok(Err(NotYet::Fails(format!("the app has no component `{name}`"))));
+        };
+        let ComponentKind::TerraformModule(kind) = &component.kind else {
+            let text = unsupported(&format!("deploying a {}", component.kind.name()));
+            return Ok(Err(NotYet::Fails(text)));
+        };
+        let (conductor, org) = (self.conductor, &self.install.org_id);
+        let config = conductor.store.config(org, &self.install.app_id, config_id).await?;
+        let entity = conductor.store.entity(org, Some(&self.install.app_id), EntityKind::Component, name).await?;
+        let build = match conductor.build_at(&config, &entity.id).await? {
+            Some(build) => build,
+            None => return Ok(Err(NotYet::Fails(format!("`{name}` was never built: `ferry builds create {name}`")))),
+        };
+        let artifact = build.artifact.as_ref().and_then(|artifact| Digest::parse(&artifact.digest).ok());
+        let digest = match (build.status, artifact) {
+            (BuildStatus::Open, _) => {
+                return Ok(Err(NotYet::Waits(format!("waits for build {} of {name}", build.id))));
+            }
+            (BuildStatus::Active, Some(digest)) => digest,
+            _ => {
+                let text = format!("build {} of {name} did not succeed: {}", build.id, build.description);
+                return Ok(Err(NotYet::Fails(text)));
+            }
+        };
+        let timeout = component.common.deploy_timeout.as_deref().and_then(|text| parse_duration(text).ok());
+        Ok(Ok(Wanted {
+            version: kind.terraform_version.clone(),
+            module: Module::Artifact {
+                repository: conductor.repository(org, &self.install.app_id, &entity.id),
+                digest,
+            },
+            vars: kind.vars.clone(),
+            var_files: kind.var_file.iter().map(|file| file.contents.clone()).collect(),
+            env: kind.env_vars.clone(),
+            timeout_s: timeout.map_or(TIMEOUT_S, |timeout| timeout.as_secs().max(1)),
+            policies: asked(document, step),
+        }))
+    }
+
+    /// Names the artifact that a step would deploy: part of what its plan is made of.
+    pub(super) async fn artifact_of(&mut self, step: &Step) -> Result<String> {
+        Ok(match self.module_of(step).await? {
+            Ok(Wanted { module: Module::Artifact { digest, .. }, .. }) => digest.to_string(),
+            _ => String::new(),
+        })
+    }
+
+    /// Makes the job of a step.
+    pub(super) async fn start_terraform(&mut self, workflow: &Workflow, step: &Step) -> Result<()> {
+        let given = match self.module_of(step).await? {
+            Ok(given) => given,
+            Err(NotYet::Fails(reason)) => return Err(StoreError::Conflict(reason)),
+            // Looked at again.
+            Err(NotYet::Waits(_)) => return Ok(()),
+        };
+        let (basis, _) = self.basis(step).await?;
+        let tree = self.tree().await?;
+        let texts = json!({ "vars": given.vars, "var_files": given.var_files, "env": given.env });
+        let (rendering, mut sealed) = tree.render(&texts);
+        let target = step.work.target();
+        sealed.extend(remembered(&self.part(&target).await?));
+        if let Some(problem) = rendering.problems.first() {
+            let place = problem.path.trim_start_matches('/').replace('/', ".");
+            let text = tree.masked(&problem.message);
+            return Err(StoreError::Conflict(format!("{target} can't be rendered: {place}: {text}")));
+        }
+        let conductor = self.conductor;
+        let (org, now) = (&self.install.org_id, conductor.now());
+        let new = WorkspaceId::new(now, conductor.random_u128());
+        let workspace = conductor.store.workspace_for(org, &self.install.id, &target, new, now).await?;
+        let destroy = step.work.is_teardown();
+        let operation = if step.work.is_apply() {
+            let plan_job = match plan_step_of(workflow, step) {
+                Some(plan) => conductor.store.job_of_step(org, &plan.id).await?,
+                None => None,
+            };
+            let plan_job = plan_job.ok_or(StoreError::NotFound("plan of the step"))?;
+            let (row, _) = conductor
+                .store
+                .plan_of_job(org, &plan_job.id)
+                .await?
+                .ok_or(StoreError::NotFound("plan of the step"))?;
+            let approved = plan_of(workflow, step).map(|plan| plan.digest.clone());
+            if approved != Some(row.plan.digest().to_string()) {
+                return Err(StoreError::Conflict("the plan is not the one that was approved".into()));
+            }
+            TerraformOperation::Apply { plan: Box::new(row.plan), destroy }
+        } else {
+            TerraformOperation::Plan { destroy }
+        };
+        let (program, version) = Program::parse(&given.version);
+        let spec = TerraformSpec {
+            workspace_id: workspace.id,
+            target: target.clone(),
+            program,
+            version,
+            module: given.module,
+            vars: rendered(&rendering.value["vars"])?,
+            var_files: rendered(&rendering.value["var_files"])?,
+            env: rendered(&rendering.value["env"])?,
+            operation,
+            policies: given.policies,
+            basis,
+        };
+        let work = match step.work.component() {
+            Some(_) => model::spec::Work::TerraformDeploy(Box::new(spec)),
+            None => model::spec::Work::SandboxTerraform(Box::new(spec)),
+        };
+        let draft = Draft {
+            name: Some(step.title()),
+            install: Some((self.install.id.clone(), self.install.app_id.clone())),
+            target: Some(format!("terraform/{target}")),
+            secrets: tree.secrets(),
+            sealed,
+            role: step.role.clone(),
+            step_id: Some(step.id.clone()),
+            ..Draft::new(work, given.timeout_s.min(constants::ACTION_TIMEOUT_MAX_S))
+        };
+        let runner = conductor.store.runner(org, self.install.runner_id.as_str()).await?;
+        conductor.submit(draft, &runner, self.loaded.row.created_by.as_str(), None).await.map(drop)
+    }
+}
+
+fn rendered<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T> {
+    serde_json::from_value(value.clone())
+        .map_err(|e| StoreError::Conflict(format!("what was rendered can't be used: {e}")))
+}
+
+fn asked(document: &Document, step: &Step) -> Vec<PolicySpec> {
+    // An apply carries out what was judged.
+    let plan = match &step.work {
+        Work::ComponentPlan { op: ComponentOp::Deploy, .. } => true,
+        Work::SandboxPlan { op } => !matches!(op, SandboxOp::Deprovision),
+        _ => false,
+    };
+    if !plan {
+        return Vec::new();
+    }
+    policies::asked(&document.config, step).into_iter().map(|(policy, _)| policy_spec(policy)).collect()
+}

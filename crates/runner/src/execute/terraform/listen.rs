@@ -1,0 +1,116 @@
+//! Follows a run of Terraform: its JSON lines become lines for people, and what it works on is told as progress.
+
+use std::time::{Duration, Instant};
+
+use model::terraform::{ResourceProgress, ResourceStatus};
+use model::{StepResult, Timestamp};
+use terraform::{Progress, Status};
+
+use super::super::now;
+use crate::directory::ExecutionDir;
+use crate::process::Hear;
+use crate::secrets::Secrets;
+
+/// Progress is told at most this often.
+const PACE: Duration = Duration::from_millis(200);
+/// A longer line is passed on in parts.
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// Resources that are told: all that last, and the newest that have ended.
+const SHOWN_MAX: usize = 100;
+
+pub(super) struct Listener<'a> {
+    progress: Progress,
+    line: Vec<u8>,
+    secrets: &'a Secrets,
+    dir: &'a ExecutionDir,
+    /// The steps of the job, and which of them this is.
+    steps: Vec<StepResult>,
+    at: usize,
+    started: Vec<(String, Timestamp)>,
+    told: Option<Instant>,
+    seen: usize,
+}
+
+impl<'a> Listener<'a> {
+    pub(super) fn new(secrets: &'a Secrets, dir: &'a ExecutionDir, steps: Vec<StepResult>, at: usize) -> Self {
+        let progress = Progress::default();
+        Self { progress, line: Vec::new(), secrets, dir, steps, at, started: Vec::new(), told: None, seen: 0 }
+    }
+
+    pub(super) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    fn take_line(&mut self, to: &mut Vec<u8>) {
+        let line = std::mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&line);
+        if let Some(said) = self.progress.line(text.trim_end_matches(['\n', '\r'])) {
+            to.extend_from_slice(said.as_bytes());
+            to.push(b'\n');
+        }
+        let resources = self.progress.resources();
+        for resource in resources.iter().skip(self.seen) {
+            self.started.push((resource.address.clone(), now()));
+        }
+        self.seen = self.seen.max(resources.len());
+    }
+
+    /// The resources as they are told: masked, those that last first.
+    pub(super) fn shown(&self) -> Vec<ResourceProgress> {
+        let of = |resource: &terraform::ResourceProgress| ResourceProgress {
+            address: self.secrets.masks().mask_text(&resource.address),
+            action: resource.action.clone(),
+            status: match resource.status {
+                Status::Started => ResourceStatus::Started,
+                Status::Done => ResourceStatus::Done,
+                Status::Failed => ResourceStatus::Failed,
+            },
+            started_at: self.started.iter().rev().find(|(address, _)| *address == resource.address).map(|(_, at)| *at),
+            took_s: resource.took_s,
+        };
+        let all = self.progress.resources();
+        let lasting = all.iter().filter(|resource| resource.status == Status::Started);
+        let ended = all.iter().rev().filter(|resource| resource.status != Status::Started);
+        lasting.chain(ended).take(SHOWN_MAX).map(of).collect()
+    }
+
+    fn tell(&mut self, now: Instant) {
+        if self.told.is_some_and(|told| now.duration_since(told) < PACE) {
+            return;
+        }
+        let shown = self.shown();
+        if self.steps[self.at].resources != shown {
+            self.steps[self.at].resources = shown;
+            // Progress is worth a try, not a failure.
+            let _ = self.dir.write_steps(&self.steps);
+            self.told = Some(now);
+        }
+    }
+}
+
+impl Hear for Listener<'_> {
+    fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut said = Vec::new();
+        for byte in bytes {
+            self.line.push(*byte);
+            if *byte == b'\n' || self.line.len() >= LINE_BYTES_MAX {
+                self.take_line(&mut said);
+            }
+        }
+        self.tell(Instant::now());
+        said
+    }
+
+    /// What was too early to tell is told now: there may be nothing to hear for long.
+    fn pause(&mut self) {
+        self.tell(Instant::now());
+    }
+
+    fn end(&mut self) -> Vec<u8> {
+        let mut said = Vec::new();
+        if !self.line.is_empty() {
+            self.take_line(&mut said);
+        }
+        said
+    }
+}

@@ -1,0 +1,139 @@
+//! States that nobody has taken: Terraform leaves one beside its module where its backend is gone. They may be the only trace of
+//! what was made, so they wait in the state directory until the control plane has them, sealed.
+
+use std::path::{Path, PathBuf};
+
+use api::terraform::HolderRef;
+use fs_err as fs;
+use model::spec::{JobSpec, Work};
+use model::{ExecutionId, InstallId, WorkspaceId};
+use serde::{Deserialize, Serialize};
+
+use crate::directory::ExecutionDir;
+use crate::session::SessionClient;
+use crate::vault::{Keeper, Tools, Vault, private_file};
+
+/// What Terraform calls the state that it could not hand over.
+pub const ERRORED: &str = "errored.tfstate";
+/// How deep below the work directory a module may lie.
+const DEPTH_MAX: usize = 12;
+
+/// Whose state it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Rescued {
+    pub install_id: InstallId,
+    pub workspace_id: WorkspaceId,
+    pub execution_id: ExecutionId,
+    pub epoch: u64,
+}
+
+pub fn place(state_dir: &Path) -> PathBuf {
+    state_dir.join("rescued")
+}
+
+/// Takes the state that a dead execution has left, if it has left one.
+pub fn take(dir: &ExecutionDir, state_dir: &Path) -> std::io::Result<Option<PathBuf>> {
+    let Some(found) = find(&dir.work(), DEPTH_MAX) else { return Ok(None) };
+    let spec: JobSpec = serde_json::from_slice(&dir.spec()?)?;
+    let (Work::TerraformDeploy(job) | Work::SandboxTerraform(job)) = &spec.work else { return Ok(None) };
+    let Some(install_id) = spec.install_id.clone() else { return Ok(None) };
+    let assignment = dir.assignment()?;
+    let about = Rescued {
+        install_id,
+        workspace_id: job.workspace_id.clone(),
+        execution_id: assignment.execution_id,
+        epoch: assignment.epoch,
+    };
+    keep(state_dir, &about, &found).map(Some)
+}
+
+/// Copies a state to where it waits.
+pub fn keep(state_dir: &Path, about: &Rescued, state: &Path) -> std::io::Result<PathBuf> {
+    let place = place(state_dir);
+    fs::create_dir_all(&place)?;
+    let to = place.join(format!("{}.tfstate", about.execution_id));
+    let mut target = private_file(&to)?;
+    std::io::copy(&mut fs::File::open(state)?, &mut target)?;
+    target.sync_all()?;
+    // Written last: a state without it is not whole.
+    let note = private_file(&to.with_extension("json"))?;
+    serde_json::to_writer(&note, about)?;
+    note.sync_all()?;
+    Ok(to)
+}
+
+fn find(dir: &Path, depth: usize) -> Option<PathBuf> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(dir).ok()?.flatten() {
+        let kind = entry.file_type().ok()?;
+        if kind.is_file() && entry.file_name() == ERRORED {
+            return Some(entry.path());
+        }
+        if kind.is_dir() && entry.file_name() != ".terraform" {
+            folders.push(entry.path());
+        }
+    }
+    let deeper = depth.checked_sub(1)?;
+    folders.into_iter().find_map(|folder| find(&folder, deeper))
+}
+
+/// Those that wait.
+pub fn waiting(state_dir: &Path) -> Vec<(PathBuf, Rescued)> {
+    let entries = fs::read_dir(place(state_dir)).into_iter().flatten().flatten();
+    let read = |path: PathBuf| {
+        let about = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        Some((path.with_extension("tfstate"), about))
+    };
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .filter_map(read)
+        .collect()
+}
+
+/// Brings those that wait to the control plane; returns how many are left.
+pub async fn deliver(client: &SessionClient, tools: &Tools, state_dir: &Path) -> usize {
+    let mut left = 0;
+    for (file, about) in waiting(state_dir) {
+        let scratch = place(state_dir).join("scratch");
+        let vault = Vault::unlock(client.clone(), about.install_id.clone(), tools, state_dir, scratch).await;
+        let pushed = match vault {
+            Ok(vault) => {
+                let holder = HolderRef { execution_id: about.execution_id.clone(), epoch: about.epoch };
+                let (workspace, person) = (about.workspace_id.clone(), String::new());
+                Keeper { vault, workspace, holder: Some(holder), person, secrets: Vec::new() }
+                    .push(&file, ERRORED)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        match pushed {
+            Ok(kept) => {
+                tracing::info!(execution = %about.execution_id, revision = %kept.revision_id, "a state that was left is kept");
+                let _ = fs::remove_file(file.with_extension("json")).and_then(|()| fs::remove_file(&file));
+            }
+            Err(error) => {
+                tracing::warn!(execution = %about.execution_id, %error, "a state that was left can't be delivered yet");
+                left += 1;
+            }
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_found_wherever_the_module_lies() {
+        let dir = tempfile::tempdir().expect("dir");
+        fs::create_dir_all(dir.path().join("module/a/.terraform")).expect("dir");
+        fs::write(dir.path().join("module/a/.terraform").join(ERRORED), "not this").expect("file");
+        assert_eq!(find(dir.path(), DEPTH_MAX), None);
+        let state = dir.path().join("module/a").join(ERRORED);
+        fs::write(&state, "{}").expect("file");
+        assert_eq!(find(dir.path(), DEPTH_MAX), Some(state));
+        assert_eq!(find(dir.path(), 1), None);
+    }
+}

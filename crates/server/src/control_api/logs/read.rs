@@ -1,0 +1,233 @@
+//! Reads a log from any place in either direction: a page of it, or all of it as a stream.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use api::control::LogRecord;
+use api::headers;
+use axum::Json;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::StreamExt as _;
+use http::HeaderMap;
+use model::log::{self, Chunk, Pipe};
+use store::{ExecutionRow, Job, LogAt, StoreError};
+use tokio::sync::mpsc;
+
+use super::wanted::{Wanted, lines, record};
+use crate::AppState;
+use crate::error::ApiResult;
+
+/// Records on one page.
+const PAGE: usize = 100;
+/// What one page of a search looks at, at most; the next one goes on there.
+const SCAN_BYTES: usize = 64 << 20;
+const SCAN: Duration = Duration::from_secs(3);
+/// After every chunk; the databases count with a sign.
+const END: u64 = i64::MAX as u64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Raw,
+    Text,
+    Ndjson,
+}
+
+pub(super) struct Reader {
+    pub(super) state: AppState,
+    pub(super) job: Job,
+    pub(super) executions: Vec<ExecutionRow>,
+    pub(super) wanted: Wanted,
+}
+
+/// Where a walk through the executions of a job stands.
+struct Walk {
+    /// Index of the execution.
+    execution: usize,
+    at: LogAt,
+    /// Where it begins in an execution that it comes to.
+    begin: LogAt,
+    descending: bool,
+}
+
+impl Walk {
+    /// Nothing more is wanted of this execution.
+    fn pass_execution(&mut self) {
+        self.execution = if self.descending { self.execution.wrapping_sub(1) } else { self.execution + 1 };
+        self.at = self.begin;
+    }
+}
+
+impl Reader {
+    fn walk(&self, place: Option<u64>, descending: bool) -> Walk {
+        let begin = match place {
+            Some(nanos) => LogAt::Time(nanos),
+            None if descending => LogAt::Before(END),
+            None => LogAt::From(0),
+        };
+        let execution = if descending { self.executions.len().wrapping_sub(1) } else { 0 };
+        let walk = Walk { execution, at: begin, begin, descending };
+        match self.wanted.from {
+            // Straight to the chunk that is named; executions after that one begin at their first.
+            Some((epoch, seq)) if place.is_none() && !descending => {
+                let execution = self.executions.partition_point(|e| e.epoch < epoch);
+                let there = self.executions.get(execution).is_some_and(|e| e.epoch == epoch);
+                Walk { execution, at: LogAt::From(if there { seq } else { 0 }), ..walk }
+            }
+            _ => walk,
+        }
+    }
+
+    /// The next chunks of a walk, in the log's order, and the execution that they are of.
+    async fn next(&self, walk: &mut Walk) -> Result<Option<(&ExecutionRow, Vec<Chunk>)>, StoreError> {
+        while let Some(execution) = self.executions.get(walk.execution) {
+            let chunks = self.state.store().log_block(&execution.id, walk.at).await?;
+            let Some((first, last)) = chunks.first().zip(chunks.last()) else {
+                walk.pass_execution();
+                continue;
+            };
+            walk.at = if walk.descending { LogAt::Before(first.seq) } else { LogAt::From(last.seq + 1) };
+            return Ok(Some((execution, chunks)));
+        }
+        Ok(None)
+    }
+
+    pub(super) async fn page(&self, cursor: Option<u64>, descending: bool) -> ApiResult<Response> {
+        let edge = if descending { self.wanted.until } else { self.wanted.since };
+        let mut walk = self.walk(cursor.or(edge), descending);
+        let (mut records, mut next, mut scanned): (Vec<LogRecord>, _, _) = (Vec::new(), None, 0);
+        let started = Instant::now();
+        'pages: while let Some((execution, mut chunks)) = self.next(&mut walk).await? {
+            if descending {
+                chunks.reverse();
+            }
+            for chunk in &chunks {
+                let mut found = lines(&self.wanted, execution, chunk);
+                if descending {
+                    found.reverse();
+                }
+                for line in found {
+                    let before = cursor.is_some_and(|c| if descending { line.1 > c } else { line.1 < c });
+                    if before {
+                        continue;
+                    }
+                    if records.len() == PAGE {
+                        next = Some(line.1);
+                        break 'pages;
+                    }
+                    records.push(record(&self.job, execution, chunk, line));
+                }
+                scanned += size(chunk);
+            }
+            let Some(last) = chunks.last() else { break };
+            let past = match (descending, self.wanted.since, self.wanted.until) {
+                (false, _, Some(until)) => last.time_ns > until,
+                (true, Some(since), _) => last.time_ns < since,
+                _ => false,
+            };
+            if past {
+                walk.pass_execution();
+                continue;
+            }
+            if scanned > SCAN_BYTES || started.elapsed() > SCAN {
+                // The first place that was not looked at; where there is none, the next page is empty.
+                next = Some(if descending { last.time_ns.saturating_sub(1) } else { last.time_ns + last.lines() });
+                break;
+            }
+        }
+        let mut answer = HeaderMap::new();
+        if let Ok(value) = next.map(|n| n.to_string()).unwrap_or_default().parse() {
+            answer.insert(headers::LOG_NEXT, value);
+        }
+        Ok((answer, Json(records)).into_response())
+    }
+
+    /// The whole log as a stream of bytes, read piece by piece.
+    pub(super) fn whole(self, format: Format, gzip: bool) -> Response {
+        let (send, receive) = mpsc::channel::<Result<Vec<u8>, std::io::Error>>(4);
+        tokio::spawn(async move {
+            if let Err(error) = self.stream(format, gzip, &send).await {
+                let _ = send.send(Err(std::io::Error::other(error.to_string()))).await;
+            }
+        });
+        let stream = futures::stream::unfold(receive, |mut r| async move { r.recv().await.map(|b| (b, r)) });
+        let kind = match format {
+            _ if gzip => "application/gzip",
+            Format::Raw => "application/octet-stream",
+            Format::Text => "text/plain; charset=utf-8",
+            Format::Ndjson => "application/x-ndjson",
+        };
+        ([(http::header::CONTENT_TYPE, kind)], Body::from_stream(stream.boxed())).into_response()
+    }
+
+    async fn stream(
+        &self,
+        format: Format,
+        gzip: bool,
+        send: &mpsc::Sender<Result<Vec<u8>, std::io::Error>>,
+    ) -> Result<(), StoreError> {
+        let mut packer = gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
+        let mut walk = self.walk(self.wanted.since, false);
+        while let Some((execution, chunks)) = self.next(&mut walk).await? {
+            let mut bytes = Vec::new();
+            for chunk in &chunks {
+                self.print(format, execution, chunk, &mut bytes);
+            }
+            if let Some(packer) = &mut packer {
+                packer.write_all(&bytes).map_err(|e| StoreError::Blob(e.to_string()))?;
+                bytes = std::mem::take(packer.get_mut());
+            }
+            if !bytes.is_empty() && send.send(Ok(bytes)).await.is_err() {
+                return Ok(());
+            }
+            let past = |until: u64| chunks.last().is_some_and(|last| last.time_ns > until);
+            if self.wanted.until.is_some_and(past) {
+                walk.pass_execution();
+            }
+        }
+        if let Some(packer) = packer {
+            let end = packer.finish().map_err(|e| StoreError::Blob(e.to_string()))?;
+            let _ = send.send(Ok(end)).await;
+        }
+        Ok(())
+    }
+
+    fn print(&self, format: Format, execution: &ExecutionRow, chunk: &Chunk, out: &mut Vec<u8>) {
+        let by_line = self.wanted.by_line();
+        match (format, &chunk.body) {
+            (Format::Ndjson, _) => {
+                for line in lines(&self.wanted, execution, chunk) {
+                    let _ = serde_json::to_writer(&mut *out, &record(&self.job, execution, chunk, line));
+                    out.push(b'\n');
+                }
+            }
+            (Format::Text, _) if by_line => {
+                for (_, _, line) in lines(&self.wanted, execution, chunk) {
+                    out.extend_from_slice(line.as_bytes());
+                    out.push(b'\n');
+                }
+            }
+            (Format::Text | Format::Raw, body) => {
+                let text = format == Format::Text;
+                // Raw is what the child wrote: nothing of ours in between, unless it is asked for.
+                let wanted = self.wanted.pipe.map_or(text || chunk.pipe != Pipe::System, |p| p == chunk.pipe);
+                match body {
+                    log::Body::Data(data) if wanted => out.extend_from_slice(data),
+                    log::Body::Gap(n) if wanted && text => {
+                        out.extend_from_slice(format!("\n[{n} bytes are missing here]\n").as_bytes());
+                    }
+                    log::Body::Data(_) | log::Body::Gap(_) => {}
+                }
+            }
+        }
+    }
+}
+
+fn size(chunk: &Chunk) -> usize {
+    match &chunk.body {
+        log::Body::Data(data) => data.len(),
+        log::Body::Gap(_) => 0,
+    }
+}

@@ -1,0 +1,147 @@
+//! The log as it grows.
+
+use std::time::Duration;
+
+use api::control::LogChunk;
+use axum::extract::{Path, State};
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
+use model::Timestamp;
+use model::log::{self, Chunk};
+use store::{ExecutionRow, Job, topic};
+use tokio::sync::mpsc;
+
+use super::super::apps::Search;
+use super::super::events::{KEEP_ALIVE, position, stream_of};
+use super::wanted::step_name;
+use super::{is_over, job_of};
+use crate::AppState;
+use crate::auth::{Reader, TokenWatch};
+use crate::error::{ApiError, ApiResult};
+use crate::request::Params;
+
+/// How long a tail waits for a wake-up before it looks by itself.
+const LOOK: Duration = Duration::from_secs(2);
+/// How long a tail waits for chunks that the result has announced.
+const STRAGGLERS: Duration = Duration::from_secs(10);
+
+/// The log as it grows: what is there, then what comes, without a seam; `chunk` events, then one `end` with the job's status.
+#[utoipa::path(get, path = "/v1/log-streams/{log_stream_id}/tail", tag = "logs", security(("token" = ["read-only"])), params(("log_stream_id" = String, Path), ("after" = Option<String>, Query, description = "position of the last chunk that is known"), ("Last-Event-ID" = Option<String>, Header)), responses((status = 200, body = LogChunk, content_type = "text/event-stream"), (status = 404, body = api::ErrorBody)))]
+pub(super) async fn tail(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(id): Path<String>,
+    Params(search): Params<Search>,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    let job = job_of(&state, &at, &id).await?;
+    let (epoch, seq) = match position(&headers, &search) {
+        Some(text) => parse_position(&text)
+            .ok_or_else(|| ApiError::invalid(format!("`{text}` is not a position in a log, such as `1.42`")))?,
+        None => (1, 0),
+    };
+    let (send, receive) = mpsc::channel(16);
+    tokio::spawn(async move {
+        let mut tail = Tail { state, job, epoch, seq, send, watch: at.watch() };
+        // An error ends the stream; the client comes back with its position.
+        if let Err(error) = tail.run().await {
+            tracing::debug!(error = error.message, "a tail ended");
+        }
+    });
+    Ok(Sse::new(stream_of(receive)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+}
+
+/// `EPOCH.SEQ` of the last chunk that is known, to the next one.
+fn parse_position(text: &str) -> Option<(u64, u64)> {
+    let (epoch, seq) = text.split_once('.')?;
+    Some((epoch.parse().ok()?, seq.parse::<u64>().ok()?.checked_add(1)?))
+}
+
+struct Tail {
+    state: AppState,
+    job: Job,
+    epoch: u64,
+    seq: u64,
+    send: mpsc::Sender<sse::Event>,
+    watch: TokenWatch,
+}
+
+impl Tail {
+    async fn run(&mut self) -> ApiResult<()> {
+        let notifier = self.state.store().notifier().clone();
+        let subscription = notifier.subscribe(topic::job(&self.job.id));
+        let mut over_since = None;
+        loop {
+            let woken = subscription.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if !self.watch.may_go_on(&self.state).await {
+                return Ok(());
+            }
+            // The state first: chunks that arrive after this look are seen in the next round.
+            self.job = self.state.store().job(&self.job.org_id, &self.job.id).await?;
+            let complete = self.forward().await?;
+            if is_over(&self.job) {
+                let since = over_since.get_or_insert_with(tokio::time::Instant::now);
+                if complete || since.elapsed() > STRAGGLERS {
+                    let end = serde_json::json!({ "status": self.job.state, "complete": complete });
+                    let _ = self.send.send(sse::Event::default().event("end").data(end.to_string())).await;
+                    return Ok(());
+                }
+            }
+            tokio::select! {
+                () = woken => {}
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.state.stop.cancelled() => return Ok(()),
+                () = self.send.closed() => return Ok(()),
+            }
+        }
+    }
+
+    /// Sends all that is there. Returns whether that is all there will be.
+    async fn forward(&mut self) -> ApiResult<bool> {
+        let executions = self.state.store().executions_of(&self.job.id).await?;
+        let mut complete = true;
+        for execution in &executions {
+            if execution.epoch < self.epoch {
+                continue;
+            }
+            if execution.epoch > self.epoch {
+                (self.epoch, self.seq) = (execution.epoch, 0);
+            }
+            loop {
+                let chunks = self.state.store().read_log(&execution.id, self.seq).await?;
+                if chunks.is_empty() {
+                    break;
+                }
+                for chunk in &chunks {
+                    self.seq = chunk.seq + 1;
+                    if self.send.send(message(execution, chunk)).await.is_err() {
+                        return Ok(true);
+                    }
+                }
+            }
+            complete = execution.log_chunks.is_none_or(|total| self.seq >= total);
+        }
+        Ok(complete)
+    }
+}
+
+fn message(execution: &ExecutionRow, chunk: &Chunk) -> sse::Event {
+    let (text, gap_bytes) = match &chunk.body {
+        log::Body::Data(data) => (String::from_utf8_lossy(data).into_owned(), None),
+        log::Body::Gap(missing) => (String::new(), Some(*missing)),
+    };
+    let wire = LogChunk {
+        position: format!("{}.{}", execution.epoch, chunk.seq),
+        execution_id: execution.id.clone(),
+        seq: chunk.seq,
+        time: Timestamp::from_micros((chunk.time_ns / 1000) as i64),
+        pipe: chunk.pipe.as_str().into(),
+        step: step_name(execution, chunk),
+        text,
+        gap_bytes,
+    };
+    sse::Event::default().id(&wire.position).event("chunk").json_data(&wire).unwrap_or_default()
+}

@@ -1,0 +1,635 @@
+//! Terraform's workspaces: their locks, every revision of their state, and the plans that were made of them. What is in a state
+//! or in a plan file nobody can read here: it is sealed with the key of the install.
+
+use model::terraform::{ApprovedPlan, LockInfo, SealedFile};
+use model::{ExecutionId, InstallId, JobId, JobState, OrgId, RevisionId, RunnerId, Timestamp, UploadId, WorkspaceId};
+use serde_json::{Value as Json, json};
+
+use crate::accounts::static_sql;
+use crate::db::{Row, Tx, params};
+use crate::events::{Note, record};
+use crate::executions;
+use crate::jobs::job_by_id;
+use crate::{Result, Store, StoreError};
+
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    pub id: WorkspaceId,
+    pub org_id: OrgId,
+    pub install_id: InstallId,
+    /// `components/NAME` or `sandbox`.
+    pub target: String,
+    pub revision_id: Option<RevisionId>,
+    pub lock: Option<WorkspaceLock>,
+    pub created_at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub struct WorkspaceLock {
+    pub info: LockInfo,
+    /// None: a person on the customer's side.
+    pub execution_id: Option<ExecutionId>,
+    pub locked_at: Timestamp,
+}
+
+/// A state as it was written once.
+#[derive(Debug, Clone)]
+pub struct Revision {
+    pub id: RevisionId,
+    pub workspace_id: WorkspaceId,
+    pub lineage: String,
+    pub serial: u64,
+    /// Written by an execution that had lost its lease: kept, and not the state.
+    pub quarantined: bool,
+    pub file: SealedFile,
+    /// Addresses, types and providers of its resources.
+    pub resources: Json,
+    pub resource_count: u64,
+    /// Why it was written, where that is not an apply.
+    pub note: String,
+    pub author: String,
+    pub execution_id: Option<ExecutionId>,
+    pub job_id: Option<JobId>,
+    pub created_at: Timestamp,
+}
+
+/// Who works on a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    Execution {
+        runner_id: RunnerId,
+        id: ExecutionId,
+        epoch: u64,
+    },
+    /// A person on the customer's side.
+    Person(String),
+}
+
+/// A state that is to be written.
+#[derive(Debug, Clone)]
+pub struct NewRevision {
+    pub id: RevisionId,
+    pub workspace_id: WorkspaceId,
+    pub install_id: InstallId,
+    pub holder: Holder,
+    pub lock_id: String,
+    pub lineage: String,
+    pub serial: u64,
+    pub file: SealedFile,
+    pub resources: Json,
+    pub resource_count: u64,
+    pub note: String,
+    pub now: Timestamp,
+}
+
+/// What came of a try to take a lock.
+#[derive(Debug, Clone)]
+pub enum Locked {
+    Taken,
+    HeldBy(Box<WorkspaceLock>),
+}
+
+/// A plan, as the job that made it has told it.
+#[derive(Debug, Clone)]
+pub struct PlanRow {
+    pub plan: ApprovedPlan,
+    pub changes: Json,
+    pub judged: Json,
+}
+
+const COLUMNS: &str = "SELECT id, org_id, install_id, target, revision_id, lock_info, lock_execution, locked_at, created_at FROM workspaces";
+const REVISION: &str = "SELECT id, workspace_id, lineage, serial, quarantined, file, resources, resource_count, note, author, execution_id, job_id, created_at FROM revisions";
+
+fn from_row(row: &Row) -> Result<Workspace> {
+    let info: Option<LockInfo> = row.json_opt(5)?;
+    let (execution_id, locked_at) = (row.get(6)?, row.get::<Option<Timestamp>>(7)?);
+    Ok(Workspace {
+        id: row.get(0)?,
+        org_id: row.get(1)?,
+        install_id: row.get(2)?,
+        target: row.get(3)?,
+        revision_id: row.get(4)?,
+        lock: info.zip(locked_at).map(|(info, locked_at)| WorkspaceLock { info, execution_id, locked_at }),
+        created_at: row.get(8)?,
+    })
+}
+
+fn revision_from(row: &Row) -> Result<Revision> {
+    Ok(Revision {
+        id: row.get(0)?,
+        workspace_id: row.get(1)?,
+        lineage: row.get(2)?,
+        serial: row.get(3)?,
+        quarantined: row.get(4)?,
+        file: row.json(5)?,
+        resources: row.json(6)?,
+        resource_count: row.get(7)?,
+        note: row.get(8)?,
+        author: row.get(9)?,
+        execution_id: row.get(10)?,
+        job_id: row.get(11)?,
+        created_at: row.get(12)?,
+    })
+}
+
+async fn workspace_of_install(tx: &mut Tx<'_>, install: &InstallId, id: &WorkspaceId) -> Result<Workspace> {
+    let sql = static_sql!(COLUMNS, "WHERE id = $1 AND install_id = $2");
+    from_row(&tx.get(sql, params![id, install]).await?.ok_or(StoreError::NotFound("workspace"))?)
+}
+
+async fn revision_by_id(tx: &mut Tx<'_>, id: &RevisionId) -> Result<Revision> {
+    let sql = static_sql!(REVISION, "WHERE id = $1");
+    revision_from(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("revision"))?)
+}
+
+/// The job of a holder; None where its execution is not the current one any more.
+async fn current_job(tx: &mut Tx<'_>, holder: &Holder) -> Result<Option<JobId>> {
+    let Holder::Execution { runner_id, id, epoch } = holder else { return Ok(None) };
+    let execution = executions::by_id(tx, id).await?;
+    if execution.runner_id != *runner_id {
+        return Err(StoreError::NotFound("execution"));
+    }
+    let job = job_by_id(tx, &execution.job_id).await?;
+    let runs =
+        matches!(job.state, JobState::Running | JobState::Claimed) || job.state == JobState::Unknown && !job.released;
+    Ok((runs && job.epoch == *epoch && execution.epoch == *epoch).then_some(job.id))
+}
+
+async fn note(
+    tx: &mut Tx<'_>,
+    workspace: &Workspace,
+    kind: &'static str,
+    actor: &str,
+    data: Json,
+    now: Timestamp,
+) -> Result<()> {
+    let subject = ("install", workspace.install_id.as_str());
+    let mut data = data;
+    data["workspace_id"] = json!(workspace.id);
+    data["target"] = json!(workspace.target);
+    record(tx, Note { org: &workspace.org_id, now, kind, subject, actor, data }).await
+}
+
+/// Whether who holds a lock is certainly gone: its execution has ended, or nobody knows how and it is known to be dead.
+async fn is_dead(tx: &mut Tx<'_>, lock: &WorkspaceLock) -> Result<bool> {
+    let Some(id) = &lock.execution_id else { return Ok(false) };
+    match executions::by_id(tx, id).await {
+        Ok(execution) => {
+            let job = job_by_id(tx, &execution.job_id).await?;
+            let over = execution.finished_at.is_some() || job.state.is_terminal() || job.released;
+            Ok(over || job.epoch > execution.epoch)
+        }
+        Err(StoreError::NotFound(_)) => Ok(true),
+        Err(other) => Err(other),
+    }
+}
+
+const TAKE: &str =
+    "UPDATE workspaces SET lock_id = $2, lock_info = $3, lock_execution = $4, locked_at = $5 WHERE id = $1";
+const FREE: &str =
+    "UPDATE workspaces SET lock_id = NULL, lock_info = NULL, lock_execution = NULL, locked_at = NULL WHERE id = $1";
+
+async fn lock(
+    tx: &mut Tx<'_>,
+    install: &InstallId,
+    id: &WorkspaceId,
+    info: &LockInfo,
+    holder: &Holder,
+    now: Timestamp,
+) -> Result<Locked> {
+    let workspace = workspace_of_install(tx, install, id).await?;
+    let execution = match holder {
+        Holder::Execution { id, .. } => {
+            current_job(tx, holder).await?.ok_or(StoreError::LeaseLost)?;
+            Some(id)
+        }
+        Holder::Person(_) => None,
+    };
+    if let Some(held) = &workspace.lock
+        && held.info.id != info.id
+    {
+        if !is_dead(tx, held).await? {
+            return Ok(Locked::HeldBy(Box::new(held.clone())));
+        }
+        let data = json!({ "lock": held.info, "execution_id": held.execution_id });
+        note(tx, &workspace, "terraform.lock-recovered", "ferry", data, now).await?;
+    }
+    let text = serde_json::to_string(info).map_err(StoreError::db)?;
+    tx.exec(TAKE, params![id, &info.id, text, execution, now]).await?;
+    Ok(Locked::Taken)
+}
+
+/// Writes a state: as the next one, or beside them where who writes has lost its lease.
+async fn write(tx: &mut Tx<'_>, new: NewRevision) -> Result<Revision> {
+    let workspace = workspace_of_install(tx, &new.install_id, &new.workspace_id).await?;
+    let (job_id, execution_id, author, lost) = match &new.holder {
+        Holder::Execution { id, .. } => {
+            let current = current_job(tx, &new.holder).await?;
+            let job = executions::by_id(tx, id).await?.job_id;
+            (Some(job), Some(id.clone()), "ferry".to_owned(), current.is_none())
+        }
+        Holder::Person(name) => (None, None, name.clone(), false),
+    };
+    let before = match &workspace.revision_id {
+        Some(id) => Some(revision_by_id(tx, id).await?),
+        None => None,
+    };
+    // Told twice, because the first answer was lost.
+    if let Some(before) = before.as_ref().filter(|before| before.file == new.file) {
+        return Ok(before.clone());
+    }
+    if !lost {
+        let mine = workspace
+            .lock
+            .as_ref()
+            .is_some_and(|lock| lock.info.id == new.lock_id && lock.execution_id == execution_id);
+        if !mine {
+            let holder = workspace.lock.as_ref().map_or_else(|| "nobody".to_owned(), |lock| lock.info.who.clone());
+            return Err(StoreError::Conflict(format!("the state is not locked by who writes it, but by {holder}")));
+        }
+        if let Some(before) = &before
+            && (before.lineage != new.lineage || before.serial >= new.serial)
+        {
+            return Err(StoreError::Conflict(format!(
+                "the state is at serial {} of lineage {}; serial {} of lineage {} does not follow it",
+                before.serial, before.lineage, new.serial, new.lineage
+            )));
+        }
+    }
+    let revision = Revision {
+        id: new.id,
+        workspace_id: new.workspace_id,
+        lineage: new.lineage,
+        serial: new.serial,
+        quarantined: lost,
+        file: new.file,
+        resources: new.resources,
+        resource_count: new.resource_count,
+        note: new.note,
+        author,
+        execution_id,
+        job_id,
+        created_at: new.now,
+    };
+    let file = serde_json::to_string(&revision.file).map_err(StoreError::db)?;
+    tx.exec(
+        "INSERT INTO revisions (id, workspace_id, org_id, lineage, serial, quarantined, file, bytes, resources, resource_count, note, author, execution_id, job_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+        params![&revision.id, &revision.workspace_id, &workspace.org_id, &revision.lineage, revision.serial, u64::from(lost), file, revision.file.bytes, revision.resources.to_string(), revision.resource_count, &revision.note, &revision.author, revision.execution_id.as_ref(), revision.job_id.as_ref(), revision.created_at],
+    )
+    .await?;
+    if lost {
+        let data =
+            json!({ "revision_id": revision.id, "serial": revision.serial, "execution_id": revision.execution_id });
+        note(tx, &workspace, "terraform.state-quarantined", "ferry", data, revision.created_at).await?;
+    } else {
+        tx.exec("UPDATE workspaces SET revision_id = $2 WHERE id = $1", params![&workspace.id, &revision.id]).await?;
+    }
+    Ok(revision)
+}
+
+fn display_place(job: &JobId) -> String {
+    format!("plans|{job}|display")
+}
+
+impl Store {
+    /// The workspace of a part of an install; it is made where there is none.
+    pub async fn workspace_for(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        target: &str,
+        new: WorkspaceId,
+        now: Timestamp,
+    ) -> Result<Workspace> {
+        let (org, install, target) = (org.clone(), install.clone(), target.to_owned());
+        let found = self.find_workspace(&install, &target).await?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        self.main()
+            .write(move |tx| {
+                let (org, install, target, new) = (org.clone(), install.clone(), target.clone(), new.clone());
+                Box::pin(async move {
+                    let sql = "INSERT INTO workspaces (id, org_id, install_id, target, created_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (install_id, target) DO NOTHING";
+                    tx.exec(sql, params![&new, &org, &install, &target, now]).await?;
+                    let sql = static_sql!(COLUMNS, "WHERE install_id = $1 AND target = $2");
+                    from_row(&tx.get(sql, params![&install, &target]).await?.ok_or(StoreError::NotFound("workspace"))?)
+                })
+            })
+            .await
+    }
+
+    async fn find_workspace(&self, install: &InstallId, target: &str) -> Result<Option<Workspace>> {
+        let (install, target) = (install.clone(), target.to_owned());
+        self.main()
+            .glance(move |tx| {
+                let (install, target) = (install.clone(), target.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE install_id = $1 AND target = $2");
+                    tx.get(sql, params![&install, &target]).await?.as_ref().map(from_row).transpose()
+                })
+            })
+            .await
+    }
+
+    pub async fn workspace(&self, org: &OrgId, id: &WorkspaceId) -> Result<Workspace> {
+        let (org, id) = (org.clone(), id.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, id) = (org.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
+                    from_row(&tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workspace"))?)
+                })
+            })
+            .await
+    }
+
+    /// All of an install, by what they are of.
+    pub async fn workspaces(&self, org: &OrgId, install: &InstallId) -> Result<Vec<Workspace>> {
+        let (org, install) = (org.clone(), install.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, install) = (org.clone(), install.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND install_id = $2 ORDER BY target");
+                    tx.query(sql, params![&org, &install]).await?.iter().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// The state as it is; none before the first one.
+    pub async fn current_revision(&self, org: &OrgId, workspace: &Workspace) -> Result<Option<Revision>> {
+        match &workspace.revision_id {
+            Some(id) => self.revision(org, &workspace.id, id).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub async fn revision(&self, org: &OrgId, workspace: &WorkspaceId, id: &RevisionId) -> Result<Revision> {
+        let (org, workspace, id) = (org.clone(), workspace.clone(), id.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, workspace, id) = (org.clone(), workspace.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(REVISION, "WHERE org_id = $1 AND workspace_id = $2 AND id = $3");
+                    let row = tx.get(sql, params![&org, &workspace, &id]).await?;
+                    revision_from(&row.ok_or(StoreError::NotFound("revision"))?)
+                })
+            })
+            .await
+    }
+
+    /// Newest first.
+    pub async fn revisions(
+        &self,
+        org: &OrgId,
+        workspace: &WorkspaceId,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<Revision>> {
+        let (org, workspace) = (org.clone(), workspace.clone());
+        self.main()
+            .read(move |tx| {
+                let (org, workspace) = (org.clone(), workspace.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        REVISION,
+                        "WHERE org_id = $1 AND workspace_id = $2 ORDER BY id DESC LIMIT $3 OFFSET $4"
+                    );
+                    let rows = tx.query(sql, params![&org, &workspace, limit, offset]).await?;
+                    rows.iter().map(revision_from).collect()
+                })
+            })
+            .await
+    }
+
+    /// How many states of a workspace were kept beside.
+    pub async fn quarantined_revisions(&self, org: &OrgId, workspace: &WorkspaceId) -> Result<u64> {
+        let (org, workspace) = (org.clone(), workspace.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, workspace) = (org.clone(), workspace.clone());
+                Box::pin(async move {
+                    let sql =
+                        "SELECT COUNT(*) FROM revisions WHERE org_id = $1 AND workspace_id = $2 AND quarantined = 1";
+                    tx.get(sql, params![&org, &workspace]).await?.map_or(Ok(0), |row| row.get(0))
+                })
+            })
+            .await
+    }
+
+    /// Notes who has asked for an earlier state.
+    pub async fn note_restore(
+        &self,
+        revision: &Revision,
+        org: &OrgId,
+        job: &JobId,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (org, job, actor) = (org.clone(), job.clone(), actor.to_owned());
+        let (workspace, id, serial) = (revision.workspace_id.clone(), revision.id.clone(), revision.serial);
+        self.main()
+            .write(move |tx| {
+                let (org, job, actor) = (org.clone(), job.clone(), actor.clone());
+                let (workspace, id) = (workspace.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
+                    let row = tx.get(sql, params![&org, &workspace]).await?;
+                    let workspace = from_row(&row.ok_or(StoreError::NotFound("workspace"))?)?;
+                    let data = json!({ "revision_id": id, "serial": serial, "job_id": job });
+                    note(tx, &workspace, "terraform.restore", &actor, data, now).await
+                })
+            })
+            .await
+    }
+
+    /// Takes the lock of a workspace; one whose holder is certainly dead is taken over.
+    pub async fn lock_workspace(
+        &self,
+        install: &InstallId,
+        id: &WorkspaceId,
+        info: LockInfo,
+        holder: Holder,
+        now: Timestamp,
+    ) -> Result<Locked> {
+        let (install, id) = (install.clone(), id.clone());
+        self.main()
+            .write(move |tx| {
+                let (install, id, info, holder) = (install.clone(), id.clone(), info.clone(), holder.clone());
+                Box::pin(async move { lock(tx, &install, &id, &info, &holder, now).await })
+            })
+            .await
+    }
+
+    /// Only who holds it frees it; freeing what is free is harmless.
+    pub async fn unlock_workspace(&self, install: &InstallId, id: &WorkspaceId, lock_id: &str) -> Result<Locked> {
+        let (install, id, lock_id) = (install.clone(), id.clone(), lock_id.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (install, id, lock_id) = (install.clone(), id.clone(), lock_id.clone());
+                Box::pin(async move {
+                    let workspace = workspace_of_install(tx, &install, &id).await?;
+                    match workspace.lock {
+                        Some(held) if held.info.id != lock_id => Ok(Locked::HeldBy(Box::new(held))),
+                        Some(_) => {
+                            tx.exec(FREE, params![&id]).await?;
+                            Ok(Locked::Taken)
+                        }
+                        None => Ok(Locked::Taken),
+                    }
+                })
+            })
+            .await
+    }
+
+    /// An operator frees a lock; that of a live execution only the execution itself can.
+    pub async fn force_unlock(&self, org: &OrgId, id: &WorkspaceId, actor: &str, now: Timestamp) -> Result<()> {
+        let (org, id, actor) = (org.clone(), id.clone(), actor.to_owned());
+        self.main()
+            .write(move |tx| {
+                let (org, id, actor) = (org.clone(), id.clone(), actor.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
+                    let workspace =
+                        from_row(&tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workspace"))?)?;
+                    let Some(lock) = &workspace.lock else { return Ok(()) };
+                    if lock.execution_id.is_some() && !is_dead(tx, lock).await? {
+                        let text = "a job that still runs holds the lock: cancel it, or wait for its end";
+                        return Err(StoreError::Conflict(text.into()));
+                    }
+                    tx.exec(FREE, params![&id]).await?;
+                    let data = json!({ "lock": lock.info });
+                    note(tx, &workspace, "terraform.unlocked", &actor, data, now).await
+                })
+            })
+            .await
+    }
+
+    pub async fn write_revision(&self, new: NewRevision) -> Result<Revision> {
+        self.main()
+            .write(move |tx| {
+                let new = new.clone();
+                Box::pin(async move { write(tx, new).await })
+            })
+            .await
+    }
+
+    /// Notes that a sealed file belongs to an install; false where it is another one's.
+    pub async fn claim_sealed(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        upload: &UploadId,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let (org, install, upload) = (org.clone(), install.clone(), upload.clone());
+        self.main()
+            .write(move |tx| {
+                let (org, install, upload) = (org.clone(), install.clone(), upload.clone());
+                Box::pin(async move {
+                    let sql = "INSERT INTO uploads_sealed (id, org_id, install_id, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING";
+                    tx.exec(sql, params![&upload, &org, &install, now]).await?;
+                    sealed_of(tx, &install, &upload).await
+                })
+            })
+            .await
+    }
+
+    pub async fn sealed_is_of(&self, install: &InstallId, upload: &UploadId) -> Result<bool> {
+        let (install, upload) = (install.clone(), upload.clone());
+        self.main()
+            .glance(move |tx| {
+                let (install, upload) = (install.clone(), upload.clone());
+                Box::pin(async move { sealed_of(tx, &install, &upload).await })
+            })
+            .await
+    }
+
+    /// The key that an install seals with: the one that stands, which is this one where there was none.
+    pub async fn claim_install_key(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        fingerprint: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<String>> {
+        let (org, install, fingerprint) = (org.clone(), install.clone(), fingerprint.map(str::to_owned));
+        self.main()
+            .write(move |tx| {
+                let (org, install, fingerprint) = (org.clone(), install.clone(), fingerprint.clone());
+                Box::pin(async move {
+                    if let Some(fingerprint) = &fingerprint {
+                        let sql = "INSERT INTO install_keys (install_id, org_id, fingerprint, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (install_id) DO NOTHING";
+                        tx.exec(sql, params![&install, &org, fingerprint, now]).await?;
+                    }
+                    let sql = "SELECT fingerprint FROM install_keys WHERE install_id = $1";
+                    tx.get(sql, params![&install]).await?.map(|row| row.get(0)).transpose()
+                })
+            })
+            .await
+    }
+
+    /// Keeps what a plan job has made; told twice it is the same.
+    pub async fn put_plan(
+        &self,
+        org: &OrgId,
+        execution: &ExecutionId,
+        row: PlanRow,
+        display: Vec<u8>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let sealed = self.org_keys(org).await?.seal(&display_place(&row.plan.job_id), &display);
+        let (org, execution) = (org.clone(), execution.clone());
+        self.main()
+            .write(move |tx| {
+                let (org, execution, row, sealed) = (org.clone(), execution.clone(), row.clone(), sealed.clone());
+                Box::pin(async move {
+                    let current = executions::by_id(tx, &execution).await?;
+                    let job = job_by_id(tx, &row.plan.job_id).await?;
+                    if job.epoch != current.epoch || job.id != current.job_id || job.state.is_terminal() {
+                        return Err(StoreError::LeaseLost);
+                    }
+                    tx.exec("DELETE FROM plans WHERE job_id = $1", params![&job.id]).await?;
+                    let plan = serde_json::to_string(&row.plan).map_err(StoreError::db)?;
+                    let sql = "INSERT INTO plans (job_id, org_id, execution_id, plan, changes, judged, display, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+                    tx.exec(sql, params![&job.id, &org, &execution, plan, row.changes.to_string(), row.judged.to_string(), sealed, now]).await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// What a plan job has made, and the masked model, compressed.
+    pub async fn plan_of_job(&self, org: &OrgId, job: &JobId) -> Result<Option<(PlanRow, Vec<u8>)>> {
+        let (org_id, id) = (org.clone(), job.clone());
+        let found = self
+            .main()
+            .glance(move |tx| {
+                let (org, id) = (org_id.clone(), id.clone());
+                Box::pin(async move {
+                    let sql = "SELECT plan, changes, judged, display FROM plans WHERE org_id = $1 AND job_id = $2";
+                    let Some(row) = tx.get(sql, params![&org, &id]).await? else { return Ok(None) };
+                    let plan = PlanRow { plan: row.json(0)?, changes: row.json(1)?, judged: row.json(2)? };
+                    Ok(Some((plan, row.get::<Vec<u8>>(3)?)))
+                })
+            })
+            .await?;
+        match found {
+            Some((row, sealed)) => Ok(Some((row, self.open_sealed(org, &display_place(job), &sealed).await?))),
+            None => Ok(None),
+        }
+    }
+}
+
+async fn sealed_of(tx: &mut Tx<'_>, install: &InstallId, upload: &UploadId) -> Result<bool> {
+    let sql = "SELECT 1 FROM uploads_sealed WHERE id = $1 AND install_id = $2";
+    Ok(tx.get(sql, params![upload, install]).await?.is_some())
+}
+
+/// Where a piece of a sealed file lies.
+pub fn piece_key(org: &OrgId, upload: &UploadId, piece: u32) -> String {
+    format!("sealed/{org}/{upload}/{piece:06}")
+}
