@@ -152,6 +152,9 @@ wire! {
         pub revoked_at: Option<Timestamp>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last_used_at: Option<Timestamp>,
+        /// It sends telemetry in the name of this runner, and does nothing else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub runner_id: Option<RunnerId>,
         /// The token itself: only in the answer that creates it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub token: Option<String>,
@@ -160,6 +163,9 @@ wire! {
     pub struct CreateToken {
         pub name: String,
         pub role: Role,
+        /// The token sends telemetry in the name of this runner, and does nothing else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub runner_id: Option<RunnerId>,
         /// Never when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub expires_in_s: Option<u64>,
@@ -484,12 +490,27 @@ wire! {
         pub service_name: String,
         pub body: String,
         pub log_stream_id: LogStreamId,
-        pub runner_job_id: JobId,
-        pub runner_job_execution_id: ExecutionId,
+        pub runner_id: RunnerId,
+        /// None of what exporters send.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub runner_job_id: Option<JobId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub runner_job_execution_id: Option<ExecutionId>,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pub runner_job_execution_step: String,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         pub log_attributes: BTreeMap<String, String>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub resource_attributes: BTreeMap<String, String>,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub scope_name: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub trace_id: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub span_id: String,
+        /// All of a log record, a span or a data point that an exporter sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub data: Option<serde_json::Value>,
     }
 
     /// One chunk of a live tail. `text` is lossy UTF-8; the raw endpoint has the bytes.

@@ -126,6 +126,7 @@ impl Conductor {
         let old = self.now().plus_s(-HEALTH_CHECKS_KEPT_S);
         while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}
         while self.store.expire_logs(self.now(), BATCH).await? >= BATCH as usize {}
+        while self.store.trim_rolling_logs(self.now(), BATCH as usize).await? >= BATCH as usize {}
         Ok(())
     }
 }

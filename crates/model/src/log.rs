@@ -10,19 +10,33 @@ pub enum Pipe {
     System,
     Stdout,
     Stderr,
+    /// Records of OpenTelemetry exporters: each chunk is one, as JSON, and no piece of a stream of bytes.
+    Logs,
+    Traces,
+    Metrics,
 }
 
 impl Pipe {
+    const ALL: [Self; 6] = [Self::System, Self::Stdout, Self::Stderr, Self::Logs, Self::Traces, Self::Metrics];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
+            Self::Logs => "logs",
+            Self::Traces => "traces",
+            Self::Metrics => "metrics",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::System, Self::Stdout, Self::Stderr].into_iter().find(|p| p.as_str() == text)
+        Self::ALL.into_iter().find(|p| p.as_str() == text)
+    }
+
+    /// Whether its chunks are records, not bytes in a row.
+    pub const fn holds_records(self) -> bool {
+        matches!(self, Self::Logs | Self::Traces | Self::Metrics)
     }
 
     const fn code(self) -> u8 {
@@ -30,16 +44,14 @@ impl Pipe {
             Self::System => 0,
             Self::Stdout => 1,
             Self::Stderr => 2,
+            Self::Logs => 3,
+            Self::Traces => 4,
+            Self::Metrics => 5,
         }
     }
 
-    const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::System),
-            1 => Some(Self::Stdout),
-            2 => Some(Self::Stderr),
-            _ => None,
-        }
+    fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|p| p.code() == code)
     }
 }
 

@@ -106,6 +106,7 @@ impl Founding {
             name: "first".into(),
             token: "fry_simulated".into(),
             expires_at: None,
+            runner_id: None,
         };
         ready(store.bootstrap(self.account.clone(), "someone@example.com", token, now))?;
         let org = Org {

@@ -283,14 +283,14 @@ impl Store {
 
     /// Removes an install with its inputs, its state, its schedules and its workflows, and revokes its runner. Its jobs, their logs
     /// and the events stay: what happened has happened. With `moves`, only if nothing was set moving since that count was read, and
-    /// no workflow is open.
+    /// no workflow is open. False: something was, and whoever asks must look again.
     pub async fn forget_install(
         &self,
         install: &Install,
         moves: Option<i64>,
         actor: &str,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (install, actor) = (install.clone(), actor.to_owned());
         self.main()
             .write(move |tx| {
@@ -298,7 +298,7 @@ impl Store {
                 Box::pin(async move {
                     let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND (CAST($2 AS BIGINT) IS NULL OR moves = $2)";
                     if tx.exec(sql, params![&install.id, moves]).await? != 1 {
-                        return Err(StoreError::Conflict("something happens to the install at this moment; look again".into()));
+                        return Ok(false);
                     }
                     let open = "SELECT id FROM workflows WHERE install_id = $1 AND status IN ('pending', 'in-progress', 'approval-awaiting') LIMIT 1";
                     if moves.is_some() && let Some(open) = tx.get(open, params![&install.id]).await? {
@@ -316,6 +316,7 @@ impl Store {
                         "DELETE FROM install_inputs WHERE install_id = $1",
                         "DELETE FROM workflow_steps WHERE install_id = $1",
                         "DELETE FROM workflows WHERE install_id = $1",
+                        "DELETE FROM tokens WHERE runner_id IN (SELECT runner_id FROM installs WHERE id = $1)",
                         "DELETE FROM installs WHERE id = $1",
                     ] {
                         tx.exec(table, params![&install.id]).await?;
@@ -326,7 +327,8 @@ impl Store {
                         tx,
                         Note { org: &install.org_id, now, kind: "install.forgotten", subject, actor: &actor, data },
                     )
-                    .await
+                    .await?;
+                    Ok(true)
                 })
             })
             .await

@@ -43,8 +43,9 @@ impl Set {
                 step!("main_0008_builds"),
                 step!("main_0009_schedules"),
                 step!("main_0010_terraform"),
+                step!("main_0011_telemetry"),
             ],
-            Self::Logs => vec![step!("logs_0001_init"), step!("logs_0002_keeping")],
+            Self::Logs => vec![step!("logs_0001_init"), step!("logs_0002_keeping"), step!("logs_0003_telemetry")],
         }
     }
 }

@@ -27,6 +27,11 @@ pub mod topic {
         format!("job:{id}")
     }
 
+    /// What exporters sent in the name of a runner.
+    pub fn telemetry(id: &model::RunnerId) -> String {
+        format!("telemetry:{id}")
+    }
+
     /// Workflows that are due.
     pub fn workflows() -> String {
         "workflows".to_owned()

@@ -51,6 +51,7 @@ impl World {
             name: "first".into(),
             token: "fat_first".into(),
             expires_at: None,
+            runner_id: None,
         };
         anyhow::ensure!(store.bootstrap(account.clone(), "someone@example.com", token, now).await?);
         let (org_id, build) = (OrgId::new(now, unique()), RunnerId::new(now, unique()));

@@ -18,6 +18,8 @@ use crate::auth::{Operator, Reader};
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Page};
 
+/// How often an install is looked at that something happens to meanwhile.
+const LOOKS_MAX: u32 = 10;
 /// Open jobs of a forgotten install that are ended at once; those beyond end by their own time.
 const JOBS_MAX: u64 = 1000;
 /// Words in what a stack tells that are about the call, not about the stack.
@@ -123,18 +125,26 @@ async fn forget(
     request: Create<wire::ForgetInstall>,
 ) -> ApiResult<Json<Value>> {
     let install = state.store().install(&at.org, &install).await?;
-    let moves = state.store().install_moves(&install.id).await?;
-    if !request.value.force {
-        let name = &install.name;
-        if state.conductor.is_deployed(&install).await? {
+    let force = request.value.force;
+    let mut looks = 0;
+    loop {
+        let moves = state.store().install_moves(&install.id).await?;
+        if !force && state.conductor.is_deployed(&install).await? {
+            let name = &install.name;
             let text =
                 format!("something of install `{name}` is still deployed, and nobody could tear it down any more");
             let hint = format!("`ferry installs deprovision {name}` first, or use force");
             return Err(ApiError::new(api::ErrorCode::Conflict, text).hint(hint));
         }
+        let (moves, now) = ((!force).then_some(moves), state.conductor.now());
+        if state.store().forget_install(&install, moves, at.actor(), now).await? {
+            break;
+        }
+        looks += 1;
+        if looks == LOOKS_MAX {
+            return Err(ApiError::new(api::ErrorCode::Conflict, "something happens to the install all the time"));
+        }
     }
-    let moves = (!request.value.force).then_some(moves);
-    state.store().forget_install(&install, moves, at.actor(), state.conductor.now()).await?;
     // Nobody is left to carry them out.
     for open in [JobState::Queued, JobState::Claimed, JobState::Running] {
         let filter = JobFilter { install: Some(install.id.clone()), state: Some(open), ..JobFilter::default() };

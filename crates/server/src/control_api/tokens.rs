@@ -30,6 +30,7 @@ fn wire(token: store::Token) -> Token {
         expires_at: token.expires_at,
         revoked_at: token.revoked_at,
         last_used_at: token.last_used_at,
+        runner_id: token.runner_id,
         token: None,
     }
 }
@@ -53,6 +54,9 @@ async fn create(
     if wanted.expires_in_s == Some(0) {
         return Err(ApiError::invalid("expires_in_s must be positive"));
     }
+    if let Some(runner) = &wanted.runner_id {
+        state.store().runner(&at.org, runner.as_str()).await?;
+    }
     let now = state.conductor.now();
     let token = secret("fry");
     let expires_at = wanted.expires_in_s.map(|s| now.plus_s(i64::try_from(s).unwrap_or(i64::MAX / 4_000_000)));
@@ -64,6 +68,7 @@ async fn create(
         name: wanted.name.clone(),
         token: token.clone(),
         expires_at,
+        runner_id: wanted.runner_id.clone(),
     };
     let answer = Token {
         id: new.id.clone(),
@@ -75,6 +80,7 @@ async fn create(
         expires_at,
         revoked_at: None,
         last_used_at: None,
+        runner_id: new.runner_id.clone(),
         token: Some(token),
     };
     let idem = request.idempotency(&at.owner.account.id);

@@ -126,6 +126,7 @@ impl World {
             name: "first".into(),
             token: TOKEN.into(),
             expires_at: None,
+            runner_id: None,
         };
         anyhow::ensure!(store.bootstrap(account.clone(), "someone@example.com", token, now).await?);
         let org = new_org(&store, &account, "acme", now).await?;

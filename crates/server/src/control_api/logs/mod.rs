@@ -1,6 +1,7 @@
 //! Logs: pages by cursor, raw bytes, searches, and a live tail. All read the same chunks.
 
 mod read;
+mod source;
 mod tail;
 mod wanted;
 
@@ -11,11 +12,12 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::HeaderMap;
-use model::{JobState, LogStreamId, OrgId};
-use store::{Job, StoreError};
+use model::OrgId;
+use store::Job;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::source::{Owner, Source};
 use self::wanted::Wanted;
 use super::apps::Search;
 use crate::AppState;
@@ -31,15 +33,6 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(tail::tail))
 }
 
-async fn job_of(state: &AppState, at: &crate::auth::InOrg, id: &str) -> ApiResult<Job> {
-    let stream = LogStreamId::parse(id).map_err(|_| StoreError::NotFound("log stream"))?;
-    Ok(state.store().job_of_log(&at.org, &stream).await?)
-}
-
-fn is_over(job: &Job) -> bool {
-    job.state.is_terminal() || job.state == JobState::Unknown
-}
-
 /// A log stream: whether more may come.
 #[utoipa::path(get, path = "/v1/log-streams/{log_stream_id}", tag = "logs", security(("token" = ["read-only"])), params(("log_stream_id" = String, Path)), responses((status = 200, body = LogStream), (status = 404, body = api::ErrorBody)))]
 async fn stream(
@@ -47,30 +40,34 @@ async fn stream(
     Reader(at): Reader,
     Path(id): Path<String>,
 ) -> ApiResult<Json<LogStream>> {
-    let job = job_of(&state, &at, &id).await?;
-    Ok(Json(shown(&state, job).await?))
+    let source = Source::find(&state, &at.org, &id).await?;
+    Ok(Json(shown(&state, source).await?))
 }
 
-async fn shown(state: &AppState, job: Job) -> ApiResult<LogStream> {
+async fn shown(state: &AppState, source: Source) -> ApiResult<LogStream> {
     let (mut size_bytes, mut deleted_at) = (0, None);
-    for execution in state.store().executions_of(&job.id).await? {
-        let head = state.store().log_state(&execution.id).await?;
+    for part in &source.parts {
+        let head = state.store().log_state(&part.id).await?;
         size_bytes += head.size_bytes;
         deleted_at = deleted_at.max(head.deleted_at);
     }
-    let open = !job.state.is_terminal();
+    let open = source.is_open();
     let note = match deleted_at {
         Some(at) => format!("the log was deleted at {at}"),
-        None if open && !state.log_quotas.has_room(state.store(), &job.org_id, 0).await? => QUOTA.to_owned(),
+        None if open && !state.log_quotas.has_room(state.store(), &source.org, 0).await? => QUOTA.to_owned(),
         None => String::new(),
+    };
+    let (owner_id, owner_type, created_at) = match &source.owner {
+        Owner::Job(job) => (job.id.to_string(), "runner_jobs", job.created_at),
+        Owner::Runner(runner) => (runner.id.to_string(), "runners", runner.created_at),
     };
     Ok(LogStream {
         open,
-        id: job.log_stream_id,
-        org_id: job.org_id,
-        owner_id: job.id.to_string(),
-        owner_type: "runner_jobs".into(),
-        created_at: job.created_at,
+        id: source.stream,
+        org_id: source.org,
+        owner_id,
+        owner_type: owner_type.into(),
+        created_at,
         size_bytes: Some(size_bytes),
         deleted_at,
         note,
@@ -80,17 +77,19 @@ async fn shown(state: &AppState, job: Job) -> ApiResult<LogStream> {
 /// What a reader of a log with gaps should know.
 const QUOTA: &str = "the logs of the org take all of its quota: what jobs print is left out, and gaps say how much, until there is room (`ferry orgs logs`)";
 
-/// Deletes the log of a job that has ended, for good.
+/// Deletes the log of a job that has ended, or the telemetry of a runner, for good.
 #[utoipa::path(delete, path = "/v1/log-streams/{log_stream_id}", tag = "logs", security(("token" = ["admin"])), params(("log_stream_id" = String, Path)), responses((status = 200, body = LogStream), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn erase(State(state): State<AppState>, Admin(at): Admin, Path(id): Path<String>) -> ApiResult<Json<LogStream>> {
-    let job = job_of(&state, &at, &id).await?;
-    if !is_over(&job) {
-        return Err(ApiError::new(ErrorCode::Conflict, format!("job {} has not ended: cancel it first", job.id)));
+    let source = Source::find(&state, &at.org, &id).await?;
+    if let Owner::Job(Job { id, .. }) = &source.owner
+        && !source.is_over()
+    {
+        return Err(ApiError::new(ErrorCode::Conflict, format!("job {id} has not ended: cancel it first")));
     }
-    for execution in state.store().executions_of(&job.id).await? {
-        state.store().erase_log(&execution.id, state.conductor.now()).await?;
+    for part in &source.parts {
+        state.store().erase_log(&part.id, state.conductor.now()).await?;
     }
-    Ok(Json(shown(&state, job).await?))
+    Ok(Json(shown(&state, source).await?))
 }
 
 /// What the org keeps of its logs, and what they take.
@@ -143,7 +142,7 @@ async fn update_keeping(
     ("order" = Option<String>, Query, description = "asc or desc"),
     ("format" = Option<String>, Query, description = "json, ndjson, text or raw"),
     ("gzip" = Option<bool>, Query, description = "compress what is downloaded; for ndjson, text and raw"),
-    ("pipe" = Option<String>, Query, description = "stdout, stderr or system"),
+    ("pipe" = Option<String>, Query, description = "stdout, stderr or system; of telemetry logs, traces or metrics"),
     ("step" = Option<String>, Query, description = "name of a step"),
     ("level" = Option<String>, Query, description = "at least this: trace, debug, info, warn, error or fatal"),
     ("since" = Option<String>, Query, description = "RFC 3339"),
@@ -159,16 +158,15 @@ async fn read(
     Params(search): Params<Search>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    let job = job_of(&state, &at, &id).await?;
+    let source = Source::find(&state, &at.org, &id).await?;
     let cursor = match headers.get(headers::LOG_OFFSET).map(|v| v.to_str().unwrap_or("?")).filter(|v| !v.is_empty()) {
         Some(text) => Some(
             text.parse::<u64>().map_err(|_| ApiError::invalid("X-Nuon-API-Offset must be a number of nanoseconds"))?,
         ),
         None => None,
     };
-    let executions = state.store().executions_of(&job.id).await?;
-    let wanted = Wanted::parse(&search, &executions)?;
-    let reader = read::Reader { state, job, executions, wanted };
+    let wanted = Wanted::parse(&search, &source.parts)?;
+    let reader = read::Reader { state, source, wanted };
     let gzip = matches!(search.text("gzip"), Some("true" | "1"));
     match search.text("format").unwrap_or("json") {
         "json" => reader.page(cursor, search.text("order") == Some("desc")).await,

@@ -13,9 +13,10 @@ use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use http::HeaderMap;
 use model::log::{self, Chunk, Pipe};
-use store::{ExecutionRow, Job, LogAt, StoreError};
+use store::{LogAt, StoreError};
 use tokio::sync::mpsc;
 
+use super::source::{Part, Source};
 use super::wanted::{Wanted, lines, record};
 use crate::AppState;
 use crate::error::ApiResult;
@@ -37,25 +38,24 @@ pub(super) enum Format {
 
 pub(super) struct Reader {
     pub(super) state: AppState,
-    pub(super) job: Job,
-    pub(super) executions: Vec<ExecutionRow>,
+    pub(super) source: Source,
     pub(super) wanted: Wanted,
 }
 
-/// Where a walk through the executions of a job stands.
+/// Where a walk through the parts of a log stands.
 struct Walk {
-    /// Index of the execution.
-    execution: usize,
+    /// Index of the part.
+    part: usize,
     at: LogAt,
-    /// Where it begins in an execution that it comes to.
+    /// Where it begins in a part that it comes to.
     begin: LogAt,
     descending: bool,
 }
 
 impl Walk {
-    /// Nothing more is wanted of this execution.
-    fn pass_execution(&mut self) {
-        self.execution = if self.descending { self.execution.wrapping_sub(1) } else { self.execution + 1 };
+    /// Nothing more is wanted of this part.
+    fn pass_part(&mut self) {
+        self.part = if self.descending { self.part.wrapping_sub(1) } else { self.part + 1 };
         self.at = self.begin;
     }
 }
@@ -67,29 +67,30 @@ impl Reader {
             None if descending => LogAt::Before(END),
             None => LogAt::From(0),
         };
-        let execution = if descending { self.executions.len().wrapping_sub(1) } else { 0 };
-        let walk = Walk { execution, at: begin, begin, descending };
+        let parts = &self.source.parts;
+        let part = if descending { parts.len().wrapping_sub(1) } else { 0 };
+        let walk = Walk { part, at: begin, begin, descending };
         match self.wanted.from {
-            // Straight to the chunk that is named; executions after that one begin at their first.
+            // Straight to the chunk that is named; parts after that one begin at their first.
             Some((epoch, seq)) if place.is_none() && !descending => {
-                let execution = self.executions.partition_point(|e| e.epoch < epoch);
-                let there = self.executions.get(execution).is_some_and(|e| e.epoch == epoch);
-                Walk { execution, at: LogAt::From(if there { seq } else { 0 }), ..walk }
+                let part = parts.partition_point(|p| p.epoch < epoch);
+                let there = parts.get(part).is_some_and(|p| p.epoch == epoch);
+                Walk { part, at: LogAt::From(if there { seq } else { 0 }), ..walk }
             }
             _ => walk,
         }
     }
 
-    /// The next chunks of a walk, in the log's order, and the execution that they are of.
-    async fn next(&self, walk: &mut Walk) -> Result<Option<(&ExecutionRow, Vec<Chunk>)>, StoreError> {
-        while let Some(execution) = self.executions.get(walk.execution) {
-            let chunks = self.state.store().log_block(&execution.id, walk.at).await?;
+    /// The next chunks of a walk, in the log's order, and the part that they are of.
+    async fn next(&self, walk: &mut Walk) -> Result<Option<(&Part, Vec<Chunk>)>, StoreError> {
+        while let Some(part) = self.source.parts.get(walk.part) {
+            let chunks = self.state.store().log_block(&part.id, walk.at).await?;
             let Some((first, last)) = chunks.first().zip(chunks.last()) else {
-                walk.pass_execution();
+                walk.pass_part();
                 continue;
             };
             walk.at = if walk.descending { LogAt::Before(first.seq) } else { LogAt::From(last.seq + 1) };
-            return Ok(Some((execution, chunks)));
+            return Ok(Some((part, chunks)));
         }
         Ok(None)
     }
@@ -99,25 +100,25 @@ impl Reader {
         let mut walk = self.walk(cursor.or(edge), descending);
         let (mut records, mut next, mut scanned): (Vec<LogRecord>, _, _) = (Vec::new(), None, 0);
         let started = Instant::now();
-        'pages: while let Some((execution, mut chunks)) = self.next(&mut walk).await? {
+        'pages: while let Some((part, mut chunks)) = self.next(&mut walk).await? {
             if descending {
                 chunks.reverse();
             }
             for chunk in &chunks {
-                let mut found = lines(&self.wanted, execution, chunk);
+                let mut found = lines(&self.wanted, part, chunk);
                 if descending {
                     found.reverse();
                 }
                 for line in found {
-                    let before = cursor.is_some_and(|c| if descending { line.1 > c } else { line.1 < c });
+                    let before = cursor.is_some_and(|c| if descending { line.nanos > c } else { line.nanos < c });
                     if before {
                         continue;
                     }
                     if records.len() == PAGE {
-                        next = Some(line.1);
+                        next = Some(line.nanos);
                         break 'pages;
                     }
-                    records.push(record(&self.job, execution, chunk, line));
+                    records.push(record(&self.source, part, chunk, line));
                 }
                 scanned += size(chunk);
             }
@@ -128,7 +129,7 @@ impl Reader {
                 _ => false,
             };
             if past {
-                walk.pass_execution();
+                walk.pass_part();
                 continue;
             }
             if scanned > SCAN_BYTES || started.elapsed() > SCAN {
@@ -170,10 +171,10 @@ impl Reader {
     ) -> Result<(), StoreError> {
         let mut packer = gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
         let mut walk = self.walk(self.wanted.since, false);
-        while let Some((execution, chunks)) = self.next(&mut walk).await? {
+        while let Some((part, chunks)) = self.next(&mut walk).await? {
             let mut bytes = Vec::new();
             for chunk in &chunks {
-                self.print(format, execution, chunk, &mut bytes);
+                self.print(format, part, chunk, &mut bytes);
             }
             if let Some(packer) = &mut packer {
                 packer.write_all(&bytes).map_err(|e| StoreError::Blob(e.to_string()))?;
@@ -184,7 +185,7 @@ impl Reader {
             }
             let past = |until: u64| chunks.last().is_some_and(|last| last.time_ns > until);
             if self.wanted.until.is_some_and(past) {
-                walk.pass_execution();
+                walk.pass_part();
             }
         }
         if let Some(packer) = packer {
@@ -194,18 +195,18 @@ impl Reader {
         Ok(())
     }
 
-    fn print(&self, format: Format, execution: &ExecutionRow, chunk: &Chunk, out: &mut Vec<u8>) {
+    fn print(&self, format: Format, part: &Part, chunk: &Chunk, out: &mut Vec<u8>) {
         let by_line = self.wanted.by_line();
         match (format, &chunk.body) {
             (Format::Ndjson, _) => {
-                for line in lines(&self.wanted, execution, chunk) {
-                    let _ = serde_json::to_writer(&mut *out, &record(&self.job, execution, chunk, line));
+                for line in lines(&self.wanted, part, chunk) {
+                    let _ = serde_json::to_writer(&mut *out, &record(&self.source, part, chunk, line));
                     out.push(b'\n');
                 }
             }
-            (Format::Text, _) if by_line => {
-                for (_, _, line) in lines(&self.wanted, execution, chunk) {
-                    out.extend_from_slice(line.as_bytes());
+            (Format::Text, _) if by_line || chunk.pipe.holds_records() => {
+                for line in lines(&self.wanted, part, chunk) {
+                    out.extend_from_slice(line.text.as_bytes());
                     out.push(b'\n');
                 }
             }
@@ -214,7 +215,12 @@ impl Reader {
                 // Raw is what the child wrote: nothing of ours in between, unless it is asked for.
                 let wanted = self.wanted.pipe.map_or(text || chunk.pipe != Pipe::System, |p| p == chunk.pipe);
                 match body {
-                    log::Body::Data(data) if wanted => out.extend_from_slice(data),
+                    log::Body::Data(data) if wanted => {
+                        out.extend_from_slice(data);
+                        if chunk.pipe.holds_records() {
+                            out.push(b'\n');
+                        }
+                    }
                     log::Body::Gap(n) if wanted && text => {
                         out.extend_from_slice(format!("\n[{n} bytes are missing here]\n").as_bytes());
                     }

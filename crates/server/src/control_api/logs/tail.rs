@@ -9,13 +9,12 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use model::Timestamp;
 use model::log::{self, Chunk};
-use store::{ExecutionRow, Job, topic};
 use tokio::sync::mpsc;
 
 use super::super::apps::Search;
 use super::super::events::{KEEP_ALIVE, position, stream_of};
-use super::wanted::step_name;
-use super::{is_over, job_of};
+use super::source::{Part, Source};
+use super::wanted::{record_of, step_name};
 use crate::AppState;
 use crate::auth::{Reader, TokenWatch};
 use crate::error::{ApiError, ApiResult};
@@ -35,7 +34,7 @@ pub(super) async fn tail(
     Params(search): Params<Search>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    let job = job_of(&state, &at, &id).await?;
+    let source = Source::find(&state, &at.org, &id).await?;
     let (epoch, seq) = match position(&headers, &search) {
         Some(text) => parse_position(&text)
             .ok_or_else(|| ApiError::invalid(format!("`{text}` is not a position in a log, such as `1.42`")))?,
@@ -43,7 +42,7 @@ pub(super) async fn tail(
     };
     let (send, receive) = mpsc::channel(16);
     tokio::spawn(async move {
-        let mut tail = Tail { state, job, epoch, seq, send, watch: at.watch() };
+        let mut tail = Tail { state, source, epoch, seq, send, watch: at.watch() };
         // An error ends the stream; the client comes back with its position.
         if let Err(error) = tail.run().await {
             tracing::debug!(error = error.message, "a tail ended");
@@ -60,7 +59,7 @@ fn parse_position(text: &str) -> Option<(u64, u64)> {
 
 struct Tail {
     state: AppState,
-    job: Job,
+    source: Source,
     epoch: u64,
     seq: u64,
     send: mpsc::Sender<sse::Event>,
@@ -70,7 +69,7 @@ struct Tail {
 impl Tail {
     async fn run(&mut self) -> ApiResult<()> {
         let notifier = self.state.store().notifier().clone();
-        let subscription = notifier.subscribe(topic::job(&self.job.id));
+        let subscription = notifier.subscribe(self.source.topic());
         let mut over_since = None;
         loop {
             let woken = subscription.notified();
@@ -79,13 +78,12 @@ impl Tail {
             if !self.watch.may_go_on(&self.state).await {
                 return Ok(());
             }
-            // The state first: chunks that arrive after this look are seen in the next round.
-            self.job = self.state.store().job(&self.job.org_id, &self.job.id).await?;
+            self.source.look_again(&self.state).await?;
             let complete = self.forward().await?;
-            if is_over(&self.job) {
+            if self.source.is_over() {
                 let since = over_since.get_or_insert_with(tokio::time::Instant::now);
                 if complete || since.elapsed() > STRAGGLERS {
-                    let end = serde_json::json!({ "status": self.job.state, "complete": complete });
+                    let end = serde_json::json!({ "status": self.source.status(), "complete": complete });
                     let _ = self.send.send(sse::Event::default().event("end").data(end.to_string())).await;
                     return Ok(());
                 }
@@ -101,45 +99,47 @@ impl Tail {
 
     /// Sends all that is there. Returns whether that is all there will be.
     async fn forward(&mut self) -> ApiResult<bool> {
-        let executions = self.state.store().executions_of(&self.job.id).await?;
         let mut complete = true;
-        for execution in &executions {
-            if execution.epoch < self.epoch {
+        for part in &self.source.parts {
+            if part.epoch < self.epoch {
                 continue;
             }
-            if execution.epoch > self.epoch {
-                (self.epoch, self.seq) = (execution.epoch, 0);
+            if part.epoch > self.epoch {
+                (self.epoch, self.seq) = (part.epoch, 0);
             }
             loop {
-                let chunks = self.state.store().read_log(&execution.id, self.seq).await?;
+                let chunks = self.state.store().read_log(&part.id, self.seq).await?;
                 if chunks.is_empty() {
                     break;
                 }
                 for chunk in &chunks {
                     self.seq = chunk.seq + 1;
-                    if self.send.send(message(execution, chunk)).await.is_err() {
+                    if self.send.send(message(part, chunk)).await.is_err() {
                         return Ok(true);
                     }
                 }
             }
-            complete = execution.log_chunks.is_none_or(|total| self.seq >= total);
+            complete = part.chunks.is_none_or(|total| self.seq >= total);
         }
         Ok(complete)
     }
 }
 
-fn message(execution: &ExecutionRow, chunk: &Chunk) -> sse::Event {
+fn message(part: &Part, chunk: &Chunk) -> sse::Event {
     let (text, gap_bytes) = match &chunk.body {
+        log::Body::Data(_) if chunk.pipe.holds_records() => {
+            (record_of(chunk).map(|r| format!("{}\n", r.text())).unwrap_or_default(), None)
+        }
         log::Body::Data(data) => (String::from_utf8_lossy(data).into_owned(), None),
         log::Body::Gap(missing) => (String::new(), Some(*missing)),
     };
     let wire = LogChunk {
-        position: format!("{}.{}", execution.epoch, chunk.seq),
-        execution_id: execution.id.clone(),
+        position: format!("{}.{}", part.epoch, chunk.seq),
+        execution_id: part.id.clone(),
         seq: chunk.seq,
         time: Timestamp::from_micros((chunk.time_ns / 1000) as i64),
         pipe: chunk.pipe.as_str().into(),
-        step: step_name(execution, chunk),
+        step: step_name(part, chunk),
         text,
         gap_bytes,
     };

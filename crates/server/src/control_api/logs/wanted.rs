@@ -6,9 +6,9 @@ use api::control::LogRecord;
 use model::Timestamp;
 use model::log::{self, Chunk, Pipe};
 use regex::{Regex, RegexBuilder};
-use store::{ExecutionRow, Job};
-
+use otlp::Record;
 use super::super::apps::Search;
+use super::source::{Owner, Part, Source};
 use crate::error::{ApiError, ApiResult};
 
 /// What a pattern may take, compiled.
@@ -31,7 +31,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn parse(search: &Search, executions: &[ExecutionRow]) -> ApiResult<Self> {
+    pub(super) fn parse(search: &Search, parts: &[Part]) -> ApiResult<Self> {
         let time = |key: &str| -> ApiResult<Option<u64>> {
             let parse =
                 |text: &str| Timestamp::try_from(text.to_owned()).map_err(|e| ApiError::invalid(format!("{key}: {e}")));
@@ -39,7 +39,7 @@ impl Wanted {
         };
         let pipe = |text: &str| {
             Pipe::parse(text)
-                .ok_or_else(|| ApiError::invalid(format!("`{text}` is no pipe; use stdout, stderr or system")))
+                .ok_or_else(|| ApiError::invalid(format!("`{text}` is no pipe; use stdout, stderr or system (of telemetry: logs, traces or metrics)")))
         };
         let level = |text: &str| {
             let found = LEVELS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, number)| *number);
@@ -65,14 +65,14 @@ impl Wanted {
             text: search.text("grep").map(str::to_owned),
             regex: search.text("regex").map(regex).transpose()?,
         };
-        wanted.check_step(executions)?;
+        wanted.check_step(parts)?;
         Ok(wanted)
     }
 
     /// A step that nobody has, where steps are known, is a mistake.
-    fn check_step(&self, executions: &[ExecutionRow]) -> ApiResult<()> {
+    fn check_step(&self, parts: &[Part]) -> ApiResult<()> {
         let Some(step) = &self.step else { return Ok(()) };
-        let mut names: Vec<&str> = executions.iter().flat_map(|e| &e.steps).map(|s| s.name.as_str()).collect();
+        let mut names: Vec<&str> = parts.iter().flat_map(|p| &p.steps).map(|s| s.name.as_str()).collect();
         names.dedup();
         if names.is_empty() || names.contains(&step.as_str()) {
             return Ok(());
@@ -91,79 +91,129 @@ impl Wanted {
             || self.regex.is_some()
     }
 
-    pub(super) fn takes_chunk(&self, execution: &ExecutionRow, chunk: &Chunk) -> bool {
+    fn takes_chunk(&self, part: &Part, chunk: &Chunk) -> bool {
         self.pipe.is_none_or(|pipe| pipe == chunk.pipe)
-            && self.severity.is_none_or(|least| severity(chunk.pipe).1 >= least)
-            && self.step.as_ref().is_none_or(|step| step_name(execution, chunk).as_ref() == Some(step))
-            && self.from.is_none_or(|from| (execution.epoch, chunk.seq) >= from)
+            && self.step.as_ref().is_none_or(|step| step_name(part, chunk).as_ref() == Some(step))
+            && self.from.is_none_or(|from| (part.epoch, chunk.seq) >= from)
     }
 
-    pub(super) fn takes(&self, nanos: u64, line: &str) -> bool {
-        self.since.is_none_or(|since| nanos >= since)
-            && self.until.is_none_or(|until| nanos <= until)
-            && self.text.as_ref().is_none_or(|text| line.contains(text.as_str()))
-            && self.regex.as_ref().is_none_or(|regex| regex.is_match(line))
+    fn takes(&self, line: &Line) -> bool {
+        self.severity.is_none_or(|least| line.severity.1 >= least)
+            && self.since.is_none_or(|since| line.nanos >= since)
+            && self.until.is_none_or(|until| line.nanos <= until)
+            && self.text.as_ref().is_none_or(|text| line.text.contains(text.as_str()))
+            && self.regex.as_ref().is_none_or(|regex| regex.is_match(&line.text))
     }
 }
 
 fn severity(pipe: Pipe) -> (&'static str, i64) {
     match pipe {
-        Pipe::System | Pipe::Stdout => ("INFO", 9),
         Pipe::Stderr => ("ERROR", 17),
+        _ => ("INFO", 9),
     }
 }
 
-pub(super) fn step_name(execution: &ExecutionRow, chunk: &Chunk) -> Option<String> {
+pub(super) fn step_name(part: &Part, chunk: &Chunk) -> Option<String> {
     if chunk.step == log::NO_STEP {
         return None;
     }
-    execution.steps.get(chunk.step as usize).map(|s| s.name.clone())
+    part.steps.get(chunk.step as usize).map(|s| s.name.clone())
 }
 
-/// The lines of a chunk that are wanted, each with its number and its time, which is its cursor too.
-pub(super) fn lines(wanted: &Wanted, execution: &ExecutionRow, chunk: &Chunk) -> Vec<(usize, u64, String)> {
-    if !wanted.takes_chunk(execution, chunk) {
+/// A line of a chunk, or the record that the chunk is.
+pub(super) struct Line {
+    /// Its number in the chunk.
+    at: usize,
+    /// Its time, which is its cursor too.
+    pub(super) nanos: u64,
+    pub(super) text: String,
+    severity: (String, i64),
+    record: Option<Record>,
+}
+
+/// The record that a chunk of telemetry is.
+pub(super) fn record_of(chunk: &Chunk) -> Option<Record> {
+    match &chunk.body {
+        log::Body::Data(data) => serde_json::from_slice(data).ok(),
+        log::Body::Gap(_) => None,
+    }
+}
+
+/// The lines of a chunk that are wanted.
+pub(super) fn lines(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Vec<Line> {
+    if !wanted.takes_chunk(part, chunk) {
         return Vec::new();
     }
-    let of = |(at, line): (usize, &str)| {
-        let nanos = chunk.time_ns + at as u64;
-        wanted.takes(nanos, line).then(|| (at, nanos, line.to_owned()))
+    let (name, number) = severity(chunk.pipe);
+    let of = |(at, text): (usize, &str)| Line {
+        at,
+        nanos: chunk.time_ns + at as u64,
+        text: text.to_owned(),
+        severity: (name.to_owned(), number),
+        record: None,
     };
-    match &chunk.body {
+    let lines = match &chunk.body {
         log::Body::Gap(missing) => {
-            of((0, &format!("[{missing} bytes of {} are missing here]", chunk.pipe.as_str()))).into_iter().collect()
+            vec![of((0, &format!("[{missing} bytes of {} are missing here]", chunk.pipe.as_str())))]
+        }
+        log::Body::Data(_) if chunk.pipe.holds_records() => {
+            let line = |record: Record| {
+                let (name, number) = record.severity();
+                let severity = (name.to_owned(), number);
+                Line { at: 0, nanos: chunk.time_ns, text: record.text(), severity, record: Some(record) }
+            };
+            record_of(chunk).map(line).into_iter().collect()
         }
         log::Body::Data(data) => {
             let text = String::from_utf8_lossy(data);
             let text = text.strip_suffix('\n').unwrap_or(&text);
-            text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).enumerate().filter_map(of).collect()
+            text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).enumerate().map(of).collect()
         }
-    }
+    };
+    lines.into_iter().filter(|line| wanted.takes(line)).collect()
 }
 
-pub(super) fn record(
-    job: &Job,
-    execution: &ExecutionRow,
-    chunk: &Chunk,
-    (at, nanos, body): (usize, u64, String),
-) -> LogRecord {
-    let (severity_text, severity_number) = severity(chunk.pipe);
+pub(super) fn record(source: &Source, part: &Part, chunk: &Chunk, line: Line) -> LogRecord {
     let mut log_attributes = BTreeMap::from([("pipe".to_owned(), chunk.pipe.as_str().to_owned())]);
-    if body.contains('\u{FFFD}') {
+    if line.text.contains('\u{FFFD}') {
         log_attributes.insert("lossy".into(), "true".into());
     }
-    LogRecord {
-        id: format!("{}.{}.{at}", execution.epoch, chunk.seq),
-        timestamp: Timestamp::from_micros((nanos / 1000) as i64).to_string(),
-        cursor: nanos.to_string(),
-        severity_text: severity_text.into(),
-        severity_number,
+    let (job, runner) = match &source.owner {
+        Owner::Job(job) => (Some((job.id.clone(), part.id.clone())), job.runner_id.clone()),
+        Owner::Runner(runner) => (None, runner.id.clone()),
+    };
+    let (runner_job_id, runner_job_execution_id) = job.unzip();
+    let mut wire = LogRecord {
+        id: format!("{}.{}.{}", part.epoch, chunk.seq, line.at),
+        timestamp: Timestamp::from_micros((line.nanos / 1000) as i64).to_string(),
+        cursor: line.nanos.to_string(),
+        severity_text: line.severity.0,
+        severity_number: line.severity.1,
         service_name: "ferry-runner".into(),
-        body,
-        log_stream_id: job.log_stream_id.clone(),
-        runner_job_id: job.id.clone(),
-        runner_job_execution_id: execution.id.clone(),
-        runner_job_execution_step: step_name(execution, chunk).unwrap_or_default(),
+        body: line.text,
+        log_stream_id: source.stream.clone(),
+        runner_id: runner,
+        runner_job_id,
+        runner_job_execution_id,
+        runner_job_execution_step: step_name(part, chunk).unwrap_or_default(),
         log_attributes,
+        resource_attributes: BTreeMap::new(),
+        scope_name: String::new(),
+        trace_id: String::new(),
+        span_id: String::new(),
+        data: None,
+    };
+    if let Some(record) = line.record {
+        let texts = |of: &otlp::Attributes| of.iter().map(|(k, v)| (k.clone(), otlp::plain(v))).collect::<Vec<_>>();
+        // The exporter's own time; the cursor is the order in which records arrived.
+        wire.timestamp = Timestamp::from_micros((record.time_ns / 1000) as i64).to_string();
+        wire.service_name = record.service().to_owned();
+        wire.log_attributes.extend(texts(&record.attributes));
+        wire.resource_attributes.extend(texts(&record.resource));
+        wire.scope_name = record.scope;
+        wire.trace_id = record.trace_id;
+        wire.span_id = record.span_id;
+        wire.data = serde_json::to_value(record.what).ok();
     }
+    wire
 }

@@ -1,0 +1,95 @@
+//! Where a log stream comes from: the executions of a job, one after the other, or the exporters that speak for a runner.
+
+use model::{ExecutionId, JobState, LogStreamId, OrgId, StepResult};
+use store::{ExecutionRow, Job, Runner, StoreError, telemetry_log, telemetry_runner, topic};
+
+use crate::AppState;
+use crate::error::ApiResult;
+
+pub(super) struct Source {
+    pub(super) org: OrgId,
+    pub(super) stream: LogStreamId,
+    pub(super) owner: Owner,
+    pub(super) parts: Vec<Part>,
+}
+
+pub(super) enum Owner {
+    Job(Job),
+    Runner(Runner),
+}
+
+/// A run of chunks that are numbered from 0.
+pub(super) struct Part {
+    pub(super) id: ExecutionId,
+    pub(super) epoch: u64,
+    pub(super) steps: Vec<StepResult>,
+    /// How many chunks there will be, once that is known.
+    pub(super) chunks: Option<u64>,
+}
+
+impl From<ExecutionRow> for Part {
+    fn from(row: ExecutionRow) -> Self {
+        Self { id: row.id, epoch: row.epoch, steps: row.steps, chunks: row.log_chunks }
+    }
+}
+
+impl Source {
+    pub(super) async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Self> {
+        let unknown = StoreError::NotFound("log stream");
+        let Ok(stream) = LogStreamId::parse(id) else { return Err(unknown.into()) };
+        let owner = match state.store().job_of_log(org, &stream).await {
+            Ok(job) => Owner::Job(job),
+            Err(StoreError::NotFound(_)) => match state.store().runner(org, telemetry_runner(&stream).as_str()).await {
+                Ok(runner) => Owner::Runner(runner),
+                Err(StoreError::NotFound(_)) => return Err(unknown.into()),
+                Err(other) => return Err(other.into()),
+            },
+            Err(other) => return Err(other.into()),
+        };
+        let mut source = Self { org: org.clone(), stream, owner, parts: Vec::new() };
+        source.look_again(state).await?;
+        Ok(source)
+    }
+
+    /// What may have changed meanwhile. The state of a job comes first: chunks that arrive after this look are seen in the next.
+    pub(super) async fn look_again(&mut self, state: &AppState) -> ApiResult<()> {
+        self.parts = match &mut self.owner {
+            Owner::Job(job) => {
+                *job = state.store().job(&self.org, &job.id).await?;
+                state.store().executions_of(&job.id).await?.into_iter().map(Part::from).collect()
+            }
+            Owner::Runner(runner) => {
+                vec![Part { id: telemetry_log(&runner.id), epoch: 1, steps: Vec::new(), chunks: None }]
+            }
+        };
+        Ok(())
+    }
+
+    /// More may come.
+    pub(super) fn is_open(&self) -> bool {
+        match &self.owner {
+            Owner::Job(job) => !job.state.is_terminal(),
+            Owner::Runner(_) => true,
+        }
+    }
+
+    /// Nothing more is expected.
+    pub(super) fn is_over(&self) -> bool {
+        !self.is_open() || matches!(&self.owner, Owner::Job(job) if job.state == JobState::Unknown)
+    }
+
+    /// What is woken when it has more.
+    pub(super) fn topic(&self) -> String {
+        match &self.owner {
+            Owner::Job(job) => topic::job(&job.id),
+            Owner::Runner(runner) => topic::telemetry(&runner.id),
+        }
+    }
+
+    pub(super) fn status(&self) -> serde_json::Value {
+        match &self.owner {
+            Owner::Job(job) => serde_json::json!(job.state),
+            Owner::Runner(_) => serde_json::Value::Null,
+        }
+    }
+}
