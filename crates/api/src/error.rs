@@ -50,6 +50,8 @@ codes! {
     InvalidConfig = "invalid_config", 400;
     /// The body is larger than this route takes.
     TooLarge = "too_large", 413;
+    /// The body is not in a form that this route reads.
+    UnsupportedMediaType = "unsupported_media_type", 415;
     /// No token, or one that is unknown, expired or revoked.
     Unauthenticated = "unauthenticated", 401;
     /// The token is good, and its role does not allow this.

@@ -506,7 +506,11 @@ pub enum Jobs {
 #[derive(Debug, Args)]
 pub struct Logs {
     /// Job, step of a workflow, build or log stream
-    pub id: String,
+    #[arg(required_unless_present = "install")]
+    pub id: Option<String>,
+    /// What OpenTelemetry exporters have sent for this install (see `ferry tokens create --telemetry`)
+    #[arg(long, value_name = "NAME", conflicts_with = "id")]
+    pub install: Option<String>,
     #[command(flatten)]
     pub options: LogOptions,
 }
@@ -526,8 +530,8 @@ pub struct LogOptions {
     /// Only this step of the job
     #[arg(long)]
     pub step: Option<String>,
-    /// Only this pipe
-    #[arg(long, value_parser = ["stdout", "stderr", "system"])]
+    /// Only this pipe; telemetry has logs, traces and metrics
+    #[arg(long, value_parser = ["stdout", "stderr", "system", "logs", "traces", "metrics"])]
     pub pipe: Option<String>,
     /// At least this level; what is written to stderr is an error
     #[arg(long, value_parser = ["trace", "debug", "info", "warn", "error", "fatal"])]
@@ -661,8 +665,11 @@ pub enum Tokens {
         #[arg(value_parser = name)]
         name: String,
         /// read-only, operator or admin
-        #[arg(long, value_parser = role)]
-        role: Role,
+        #[arg(long, value_parser = role, required_unless_present = "telemetry")]
+        role: Option<Role>,
+        /// For OpenTelemetry exporters of this install: it sends logs, traces and metrics to the Runner API, and does nothing else
+        #[arg(long, value_name = "INSTALL", conflicts_with = "role")]
+        telemetry: Option<String>,
         /// Life of the token, like `30d`; without it the token stays
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         expires: Option<Duration>,

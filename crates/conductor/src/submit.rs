@@ -253,6 +253,7 @@ impl Conductor {
             limits: draft.limits,
             secrets: draft.secrets,
             sealed: draft.sealed,
+            trace: crate::trace::current(),
             work: draft.work,
         };
         let spec = serde_json::to_vec(&spec).map_err(|e| StoreError::Conflict(e.to_string()))?;

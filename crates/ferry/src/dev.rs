@@ -407,6 +407,7 @@ fn spawn_server(args: &DevArgs, dir: &Path, ports: (u16, u16)) -> anyhow::Result
             .env("FERRY_DATA_DIR", &dir)
             .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{port}"))
             .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner_port}"))
+            .env("FERRY_METRICS__LISTEN", "127.0.0.1:0")
             .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", dir.join("token"))
             .env("FERRY_AUTH__BOOTSTRAP_EMAIL", "dev@localhost");
         if let Some(url) = &database {

@@ -18,6 +18,7 @@ pub mod runner;
 pub mod spec;
 pub mod terraform;
 pub mod time;
+pub mod trace;
 pub mod waiting;
 
 pub use digest::Digest;
@@ -26,3 +27,4 @@ pub use job::{JobEvent, JobGroup, JobState, JobType};
 pub use result::{ExecutionResult, JobError, Outcome, StepResult, StepStatus};
 pub use role::Role;
 pub use time::{Clock, Timestamp};
+pub use trace::TraceContext;

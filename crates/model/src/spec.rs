@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{BuildSpec, Credentials, SyncSpec};
 use crate::terraform::{Module, SealedValue, TerraformOperation, TerraformSpec};
-use crate::{AppId, Digest, InstallId, JobId, JobType, OrgId, constants};
+use crate::{AppId, Digest, InstallId, JobId, JobType, OrgId, TraceContext, constants};
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
@@ -27,6 +27,9 @@ pub struct JobSpec {
     /// Values that stand as placeholders in `work`: they are sealed with the install's key, and only the executor can fill them in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed: Vec<SealedValue>,
+    /// What the job is a part of, where it is traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     pub work: Work,
 }
 

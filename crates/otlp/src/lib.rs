@@ -1,7 +1,6 @@
 //! OpenTelemetry on the wire: what exporters send becomes records of ours, and ours become what collectors take. Pure.
 
 mod read;
-mod trace;
 mod write;
 
 use std::collections::BTreeMap;
@@ -10,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use read::{DecodeError, Received, decode};
-pub use trace::TraceContext;
 pub use write::{Family, Kind, Sample, answer, encode_logs, encode_metrics, encode_spans};
 
 /// The three things that exporters send.

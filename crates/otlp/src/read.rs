@@ -159,7 +159,7 @@ fn value_of(value: Option<AnyValue>) -> Value {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
         let _ = write!(out, "{byte:02x}");
@@ -230,9 +230,10 @@ fn points(metric: Metric, mut each: impl FnMut(u64, Vec<KeyValue>, What)) {
         }
         Some(Data::ExponentialHistogram(histogram)) => {
             for p in histogram.data_points {
-                let buckets = |b: Option<opentelemetry_proto::tonic::metrics::v1::exponential_histogram_data_point::Buckets>| {
-                    b.map(|b| json!({ "offset": b.offset, "counts": b.bucket_counts }))
-                };
+                let buckets =
+                    |b: Option<opentelemetry_proto::tonic::metrics::v1::exponential_histogram_data_point::Buckets>| {
+                        b.map(|b| json!({ "offset": b.offset, "counts": b.bucket_counts }))
+                    };
                 let value = json!({ "count": p.count, "sum": p.sum, "min": p.min, "max": p.max, "scale": p.scale, "zeros": p.zero_count, "positive": buckets(p.positive), "negative": buckets(p.negative) });
                 point("exponential_histogram", p.time_unix_nano, p.attributes, value);
             }

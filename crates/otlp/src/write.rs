@@ -49,7 +49,9 @@ pub fn answer(signal: Signal, encoding: Encoding, refused: usize, why: &str) -> 
             let message = $of::v1::$response { partial_success };
             match encoding {
                 Encoding::Protobuf => message.encode_to_vec(),
-                Encoding::Json => serde_json::to_vec(&message).unwrap_or_else(|_| b"{}".to_vec()),
+                // Nothing at all, not a null: some exporters read that as something.
+                Encoding::Json if !partial => b"{}".to_vec(),
+                Encoding::Json => serde_json::to_vec(&message).unwrap_or_default(),
             }
         }};
     }
@@ -194,12 +196,7 @@ pub fn encode_metrics(about: &Attributes, families: Vec<Family>, start_ns: u64, 
                 aggregation_temporality: cumulative,
             }),
         };
-        metric::Metric {
-            name: family.name,
-            description: family.help,
-            data: Some(data),
-            ..metric::Metric::default()
-        }
+        metric::Metric { name: family.name, description: family.help, data: Some(data), ..metric::Metric::default() }
     });
     let scope = InstrumentationScope { name: "ferry".into(), ..InstrumentationScope::default() };
     let scope_metrics =

@@ -160,6 +160,9 @@ struct Session {
     /// A registry of base images on a network that builds don't reach (`host:port`, or `http://host:port`); may be given more than once
     #[arg(long = "base-registry", env = "FERRY_RUNNER_BASE_REGISTRIES", value_delimiter = ',')]
     base_registries: Vec<String>,
+    /// Serve counters for Prometheus at http://ADDRESS/metrics; nothing listens when absent
+    #[arg(long, env = "FERRY_RUNNER_METRICS_LISTEN", default_value = "")]
+    metrics_listen: String,
     #[command(flatten)]
     tools: ToolArgs,
 }
@@ -284,6 +287,7 @@ fn serve(kind: RunnerKind, session: Session) -> anyhow::Result<ExitCode> {
         allow_paths: session.allow_paths,
         base_registries: session.base_registries,
         tools: session.tools.into(),
+        metrics_listen: session.metrics_listen,
     };
     start(options)
 }
@@ -344,6 +348,7 @@ fn run_local(local: RunLocal) -> anyhow::Result<ExitCode> {
         allow_paths: Vec::new(),
         base_registries: Vec::new(),
         tools: local.tools.into(),
+        metrics_listen: String::new(),
     };
     start(options)
 }

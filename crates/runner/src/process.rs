@@ -16,7 +16,7 @@ use fs_err as fs;
 use mask::Masker;
 use model::constants::{CHUNK_BYTES, LOG_FLUSH_MS};
 use model::log::Pipe;
-use model::{JobError, Outcome, StepStatus};
+use model::{JobError, Outcome, StepStatus, TraceContext};
 use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::unix::pipe::Receiver;
@@ -97,6 +97,8 @@ pub struct Host<'a> {
     /// None where the kernel has no landlock.
     pub sandbox: Option<Sandbox>,
     pub grace: Duration,
+    /// The job, where it is traced.
+    pub trace: Option<TraceContext>,
 }
 
 /// Listens to the standard output of a child, and says what goes to the log instead.
@@ -156,9 +158,15 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
     if let Some(stop) = stop.borrow().clone() {
         return Ok(Ended::Stopped(stop));
     }
+    let mut env = child.env.clone();
+    if let Some(job) = &host.trace {
+        // What the child exports itself becomes a part of its step.
+        let step = job.span_of(&model::trace::step_name(host.dir.name(), child.step));
+        env.entry("TRACEPARENT".into()).or_insert_with(|| step.to_string());
+    }
     let told = ShimFile {
         argv: child.argv.clone(),
-        env: child.env.clone(),
+        env,
         cgroups: host.cgroups.clone(),
         sandbox: match &child.kept {
             Kept::InSandbox => host.sandbox.clone(),

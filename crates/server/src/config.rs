@@ -23,6 +23,8 @@ pub struct ServerConfig {
     pub logs: Logs,
     pub limits: Limits,
     pub registry: Registry,
+    pub metrics: Metrics,
+    pub telemetry: Telemetry,
     pub builds: Builds,
     pub timing: Timing,
 }
@@ -159,6 +161,32 @@ pub struct Builds {
     pub users_from: u32,
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    /// Where `/metrics` is served for Prometheus, without a token; empty = nowhere.
+    pub listen: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    /// Of an OpenTelemetry collector, such as `http://127.0.0.1:4318` (OTLP over HTTP); empty = nothing is sent.
+    pub endpoint: String,
+    /// Sent with every request: `NAME=VALUE,NAME=VALUE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<String>,
+    /// The logs of jobs.
+    pub logs: bool,
+    /// Spans of requests, workflows, jobs and their steps.
+    pub traces: bool,
+    /// What `/metrics` shows.
+    pub metrics: bool,
+    /// How often metrics are sent.
+    pub metrics_s: u64,
+    pub service_name: String,
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         use model::constants as c;
@@ -196,6 +224,16 @@ impl Default for ServerConfig {
                 external: String::new(),
                 external_plain_http: false,
             },
+            metrics: Metrics { listen: "127.0.0.1:8085".into() },
+            telemetry: Telemetry {
+                endpoint: String::new(),
+                headers: None,
+                logs: true,
+                traces: true,
+                metrics: true,
+                metrics_s: 15,
+                service_name: "ferry".into(),
+            },
             timing: Timing::default(),
         }
     }
@@ -228,8 +266,9 @@ pub struct Explained {
 }
 
 /// Keys that have no default.
-const OPTIONAL: [&str; 3] = ["secrets.master_key", "auth.bootstrap_token_file", "blobs.s3_secret_access_key"];
-const SECRET: [&str; 2] = ["secrets.master_key", "blobs.s3_secret_access_key"];
+const OPTIONAL: [&str; 4] =
+    ["secrets.master_key", "auth.bootstrap_token_file", "blobs.s3_secret_access_key", "telemetry.headers"];
+const SECRET: [&str; 3] = ["secrets.master_key", "blobs.s3_secret_access_key", "telemetry.headers"];
 
 fn env_name(key: &str) -> String {
     format!("FERRY_{}", key.to_uppercase().replace('.', "__"))
@@ -353,6 +392,14 @@ impl ServerConfig {
         if self.registry.sweep_s == 0 || self.registry.grace_s == 0 {
             bail!("registry: sweep_s and grace_s must be positive");
         }
+        let endpoint = &self.telemetry.endpoint;
+        if !endpoint.is_empty() && !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
+            bail!("telemetry.endpoint is `{endpoint}`; give a URL such as http://127.0.0.1:4318");
+        }
+        if self.telemetry.metrics_s == 0 {
+            bail!("telemetry.metrics_s must be positive");
+        }
+        crate::telemetry::headers(self.telemetry.headers.as_deref().unwrap_or_default())?;
         if !matches!(self.log.format.as_str(), "json" | "text") {
             bail!("log.format is `{}`; use `json` or `text`", self.log.format);
         }

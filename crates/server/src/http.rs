@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use api::ErrorCode;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::serve::{Listener, ListenerExt as _};
@@ -32,6 +32,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::error::ApiError;
+use crate::metrics::Metrics;
+use crate::telemetry::Spans;
 use crate::{AppState, config, docs};
 
 pub(crate) async fn bind(address: &str) -> anyhow::Result<TcpListener> {
@@ -69,7 +71,6 @@ pub(crate) async fn serve(
     patience: Patience,
     stop: CancellationToken,
 ) {
-    let app = app.layer(axum::middleware::from_fn(around));
     match tls {
         None => {
             let listener = listener.tap_io(|stream| {
@@ -225,16 +226,35 @@ impl Listener for TlsListener {
     }
 }
 
-/// Gives every request an id, logs it once, and writes the bodies of errors.
-async fn around(request: Request, next: Next) -> Response {
+/// Which API a request came to, and who counts it.
+#[derive(Clone)]
+struct Watch {
+    api: &'static str,
+    metrics: Metrics,
+    spans: Spans,
+}
+
+/// What is done around every request of an API.
+pub(crate) fn watched(app: Router, api: &'static str, state: &AppState) -> Router {
+    // Runners ask all the time, and for nothing of their own: they are counted, not traced.
+    let spans = if api == "control" { state.spans.clone() } else { Spans::default() };
+    let watch = Watch { api, metrics: state.metrics.clone(), spans };
+    app.layer(axum::middleware::from_fn_with_state(watch, around))
+}
+
+/// Gives every request an id and a place in a trace, counts it, logs it once, and writes the bodies of errors.
+async fn around(State(watch): State<Watch>, request: Request, next: Next) -> Response {
     let id = format!("req{:016x}", conductor::random_u128() as u64);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|p| p.as_str().to_owned());
-    let path = route.unwrap_or_else(|| request.uri().path().to_owned());
+    let path = route.clone().unwrap_or_else(|| request.uri().path().to_owned());
     let started = Instant::now();
-    let mut response = next.run(request).await;
-    let duration_ms = started.elapsed().as_millis() as u64;
-    let status = response.status();
+    let span = watch.spans.request(&request);
+    let mut response = conductor::trace::within(span.context(), next.run(request)).await;
+    let (took, status) = (started.elapsed(), response.status());
+    let duration_ms = took.as_millis() as u64;
+    watch.metrics.answered(watch.api, &method, route.as_deref(), status, took);
+    watch.spans.answered(span, &method, route.as_deref(), status, &id);
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         if error.code.status() >= 500 {
             let internal = error.internal.as_deref().unwrap_or_default();

@@ -753,6 +753,7 @@ fn server_command(root: &Path, data: &str, options: &Options, database: Option<&
         .env("FERRY_SECRETS__MASTER_KEY_FILE", root.join("data/master.key"))
         .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{control}"))
         .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner}"))
+        .env("FERRY_METRICS__LISTEN", "127.0.0.1:0")
         .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", root.join("token"))
         .envs(&options.server);
     if let Some(url) = database {

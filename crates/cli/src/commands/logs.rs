@@ -2,11 +2,12 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use api::client::{Client, LogFilter, LogFormat, Tail};
-use api::control::{LogChunk, LogRecord};
+use api::control::LogRecord;
 use futures::StreamExt as _;
-use model::{BuildId, JobId, LogStreamId};
+use model::{BuildId, JobId, LogStreamId, Timestamp};
 
 use super::builds;
 use crate::args::{LogOptions, Logs};
@@ -14,8 +15,22 @@ use crate::error::{CliError, Exit, Result};
 use crate::output::Output;
 use crate::watch::Printer;
 
+/// How far back telemetry is followed from.
+const RECENT: Duration = Duration::from_secs(600);
+
 pub(super) async fn run(client: &Client, out: &Output, args: Logs) -> Result<u8> {
-    let Logs { id, options } = args;
+    let Logs { id, install, mut options } = args;
+    if let Some(install) = install {
+        let runner = client.install(&install).await?.runner_id;
+        // What is followed has no beginning that anybody wants to see.
+        if options.follow && options.since.is_none() {
+            options.since = Some(Timestamp::from_system(SystemTime::now() - RECENT));
+        }
+        let stream = LogStreamId::parse(&model::id::twin(LogStreamId::PREFIX, runner.as_str()));
+        let stream = stream.map_err(|e| CliError::new(Exit::NotFound, e.to_string()))?;
+        return show(client, out, &stream, options).await;
+    }
+    let id = id.unwrap_or_default();
     if let Ok(stream) = LogStreamId::parse(&id) {
         return show(client, out, &stream, options).await;
     }
@@ -130,13 +145,11 @@ async fn save(
 }
 
 async fn follow(client: &Client, out: &Output, stream: &LogStreamId, filter: &LogFilter) -> Result<u8> {
-    let wanted = Wanted::new(filter)?;
-    let mut tail = client.tail(stream, None);
+    let mut tail = client.tail_of(stream, filter, None);
     let mut printer = Printer::new(out);
     while let Some(item) = tail.next().await {
         match item? {
             Tail::Chunk(chunk) => {
-                let Some(chunk) = wanted.of(chunk) else { continue };
                 if out.json {
                     out.json_line(&chunk)?;
                 } else if filter.pipe.is_some() {
@@ -151,49 +164,4 @@ async fn follow(client: &Client, out: &Output, stream: &LogStreamId, filter: &Lo
     }
     printer.finish()?;
     Ok(0)
-}
-
-/// The same choice on this side, for what is followed.
-struct Wanted<'a> {
-    filter: &'a LogFilter,
-    regex: Option<regex::Regex>,
-}
-
-impl<'a> Wanted<'a> {
-    fn new(filter: &'a LogFilter) -> Result<Self> {
-        let regex = filter.regex.as_deref().map(regex::Regex::new).transpose();
-        let regex =
-            regex.map_err(|e| CliError::new(Exit::Usage, format!("the regular expression can't be used: {e}")))?;
-        Ok(Self { filter, regex })
-    }
-
-    /// What is left of a chunk; None where nothing is.
-    fn of(&self, mut chunk: LogChunk) -> Option<LogChunk> {
-        let filter = self.filter;
-        let is_error = chunk.pipe == "stderr";
-        let level = match filter.level.as_deref() {
-            Some("warn" | "error") => is_error,
-            Some("fatal") => false,
-            _ => true,
-        };
-        let whole = level
-            && filter.pipe.as_ref().is_none_or(|pipe| *pipe == chunk.pipe)
-            && filter.step.as_ref().is_none_or(|step| chunk.step.as_ref() == Some(step))
-            && filter.since.is_none_or(|since| chunk.time >= since)
-            && filter.until.is_none_or(|until| chunk.time <= until);
-        if !whole {
-            return None;
-        }
-        if filter.grep.is_some() || self.regex.is_some() {
-            let takes = |line: &&str| {
-                filter.grep.as_ref().is_none_or(|text| line.contains(text.as_str()))
-                    && self.regex.as_ref().is_none_or(|regex| regex.is_match(line.trim_end_matches(['\n', '\r'])))
-            };
-            chunk.text = chunk.text.split_inclusive('\n').filter(takes).collect();
-            if chunk.text.is_empty() {
-                return None;
-            }
-        }
-        Some(chunk)
-    }
 }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use api::client::Client;
 use api::control::{CreateToken, Token};
-use model::{Timestamp, TokenId};
+use model::{Role, Timestamp, TokenId};
 
 use crate::args::Tokens;
 use crate::commands::{confirm, suggestion};
@@ -21,7 +21,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
                 vec![
                     strong(&token.name),
                     cell(&token.id),
-                    cell(token.role.as_str()),
+                    cell(reach(token)),
                     dim(format!("{}…", token.hint)),
                     status(state(token, now)),
                     dim(out.time(token.created_at)),
@@ -30,17 +30,18 @@ pub(super) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
                 ]
             })?;
         }
-        Tokens::Create { name, role, expires } => {
-            let body = CreateToken { name, role, expires_in_s: expires.map(|e| e.as_secs()) };
+        Tokens::Create { name, role, telemetry, expires } => {
+            let runner_id = match &telemetry {
+                Some(install) => Some(client.install(install).await?.runner_id),
+                None => None,
+            };
+            let role = role.unwrap_or(Role::ReadOnly);
+            let body = CreateToken { name, role, runner_id, expires_in_s: expires.map(|e| e.as_secs()) };
             let token = client.create_token(&body).await?;
             if out.json {
                 out.json(&token)?;
             } else {
-                out.success(&format!(
-                    "token `{}` ({}) is created; it is shown only now",
-                    token.name,
-                    token.role.as_str()
-                ));
+                out.success(&format!("token `{}` ({}) is created; it is shown only now", token.name, reach(&token)));
                 out.line(token.token.as_deref().unwrap_or("-"))?;
             }
         }
@@ -77,6 +78,11 @@ async fn by_name(client: &Client, name: &str) -> Result<TokenId> {
         [_, _, ..] => Err(CliError::usage(format!("{} tokens are named `{name}`", named.len()))
             .hint("give the id; `ferry tokens list` shows it")),
     }
+}
+
+/// What it may do.
+fn reach(token: &Token) -> &'static str {
+    if token.runner_id.is_some() { "telemetry" } else { token.role.as_str() }
 }
 
 fn state(token: &Token, now: Timestamp) -> &'static str {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use engine::{
     Context, Ended, Event, Held, Lock, OnError, Refused, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
 };
-use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, WorkflowId};
+use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, TraceContext, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{
@@ -22,8 +22,8 @@ use store::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::Conductor;
 use crate::reconcile::go_on;
+use crate::{Conductor, trace};
 use scene::{Known, Scene};
 
 /// Steps of one workflow that may be in progress at once.
@@ -60,6 +60,9 @@ pub struct Body {
     /// Why it failed, for lists.
     #[serde(default)]
     pub failure: Option<String>,
+    /// The request that started it, where that is traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 /// A workflow to be started.
@@ -215,6 +218,7 @@ impl Conductor {
             chosen,
             role: new.role,
             failure: None,
+            trace: trace::current(),
         };
         let row = WorkflowRow {
             id: WorkflowId::new(now, self.random_u128()),
@@ -314,7 +318,12 @@ impl Conductor {
             }
             let workflow = Arc::new(workflow);
             self.workflows.put(row.version, Arc::clone(&workflow));
-            events = self.perform(&mut scene, &workflow, actor).await?;
+            if let (Some(ended), true, None) = (&self.ended, row.finished_at.is_some(), loaded.row.finished_at) {
+                let _ = ended.try_send((row.org_id.clone(), row.id.clone()));
+            }
+            let context = loaded.body.trace.as_ref().map(|trace| trace.span_of(row.id.as_str()));
+            let performed = Box::pin(self.perform(&mut scene, &workflow, actor));
+            events = trace::within(context, performed).await?;
             if events.is_empty() {
                 let body = serde_json::from_value(row.body.clone()).map_err(corrupt)?;
                 return Ok(Loaded { row, body, workflow });

@@ -243,6 +243,7 @@ async fn what_an_earlier_dev_left_running_is_ended() {
         .env("FERRY_DATA_DIR", &data)
         .env("FERRY_CONTROL__LISTEN", "127.0.0.1:0")
         .env("FERRY_RUNNER__LISTEN", "127.0.0.1:0")
+        .env("FERRY_METRICS__LISTEN", "127.0.0.1:0")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

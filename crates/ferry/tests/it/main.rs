@@ -28,6 +28,7 @@ mod registry_clients;
 mod scale;
 mod security;
 mod states;
+mod telemetry;
 mod terraform;
 mod versions;
 mod workflows;

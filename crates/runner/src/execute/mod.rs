@@ -271,7 +271,8 @@ async fn verify_and_work(
         Work::Noop { .. } | Work::HealthCheck {} => Cgroups::default(),
     };
     let grace = Duration::from_secs(spec.grace_s.min(GRACE_MAX_S));
-    let host = Host { dir, log, secrets: &secrets, cgroups, sandbox, grace };
+    let trace = spec.trace.as_ref().map(|parent| parent.span_of(spec.job_id.as_str()));
+    let host = Host { dir, log, secrets: &secrets, cgroups, sandbox, grace, trace };
     let mut run = Run { host, context, fetcher, stop };
     let done = match &spec.work {
         Work::Noop { sleep_ms } => noop::run(&mut run, *sleep_ms).await,

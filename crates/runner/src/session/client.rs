@@ -15,6 +15,7 @@ use reqwest::Method;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
+use crate::metrics::Metrics;
 use crate::net;
 
 /// How a request may go wrong.
@@ -114,6 +115,7 @@ pub struct SessionClient {
     /// Bound of an ordinary request. One that carries much has half as much again; a poll has half of it on top of its hold: what
     /// a dead connection swallows is sent again, and taken, within two holds.
     patience: Duration,
+    metrics: Metrics,
 }
 
 /// Which execution a request is about: its id and its token.
@@ -126,13 +128,34 @@ pub struct About<'a> {
 impl SessionClient {
     pub fn new(http: reqwest::Client, url: &str, runner: RunnerId, generation: u64, key: Signatory) -> Self {
         let url = url.trim_end_matches('/').to_owned();
-        Self { http, url, runner, generation, key, patience: patience(constants::HOLD_S) }
+        let metrics = Metrics::default();
+        Self { http, url, runner, generation, key, patience: patience(constants::HOLD_S), metrics }
     }
 
     /// The same client for a server that holds polls for so long.
     #[must_use]
     pub fn with_hold(self, hold_s: u64) -> Self {
         Self { patience: patience(hold_s), ..self }
+    }
+
+    /// The same client, counted by others.
+    #[must_use]
+    pub fn counted_by(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    fn counted<T>(&self, call: &str, answer: Result<T, CallError>) -> Result<T, CallError> {
+        let outcome = match &answer {
+            Ok(_) => "ok",
+            Err(CallError::Refused(_)) => "refused",
+            Err(_) => "failed",
+        };
+        self.metrics.called(call, outcome, now());
+        answer
     }
 
     fn upload(&self) -> Duration {
@@ -192,14 +215,15 @@ impl SessionClient {
     pub async fn poll(&self, request: &PollRequest, hold_s: u64) -> Result<PollAnswer, CallError> {
         let path = format!("/v1/runners/{}/poll", self.runner);
         let bound = Duration::from_secs(hold_s) + self.patience / 2;
-        let body = raw(self.request(Method::POST, &path, &request.nonce, json(request)?, bound)).await?;
+        let answer = raw(self.request(Method::POST, &path, &request.nonce, json(request)?, bound)).await;
+        let body = self.counted("poll", answer)?;
         parse_answer(&body).map_err(|e| CallError::Unreadable(e.to_string()))
     }
 
     pub async fn renew(&self, executions: Vec<Held>, bound: Duration) -> Result<RenewAnswer, CallError> {
         let path = format!("/v1/runners/{}/renew", self.runner);
         let body = json(&RenewRequest { executions })?;
-        read(self.request(Method::POST, &path, &random_hex::<8>(), body, bound)).await
+        self.counted("renew", read(self.request(Method::POST, &path, &random_hex::<8>(), body, bound)).await)
     }
 
     pub async fn leave(&self) -> Result<(), CallError> {
@@ -231,7 +255,10 @@ impl SessionClient {
     }
 
     pub async fn append_log(&self, about: About<'_>, batch: Bytes) -> Result<LogAnswer, CallError> {
-        read(self.on(Method::POST, about, "logs", batch, self.upload())).await
+        let bytes = batch.len();
+        let answer = self.counted("logs", read(self.on(Method::POST, about, "logs", batch, self.upload())).await)?;
+        self.metrics.log_sent(bytes);
+        Ok(answer)
     }
 
     pub async fn result(
@@ -241,7 +268,9 @@ impl SessionClient {
         result: &ExecutionResult,
     ) -> Result<ResultAnswer, CallError> {
         let body = json(&ResultRequest { epoch, result: result.clone() })?;
-        read(self.on(Method::POST, about, "result", body, self.upload())).await
+        let answer = self.counted("result", read(self.on(Method::POST, about, "result", body, self.upload())).await)?;
+        self.metrics.result_taken(result.outcome);
+        Ok(answer)
     }
 }
 

@@ -34,6 +34,7 @@ pub use self::core::{Core, Effect, Ending, Event, Found};
 use self::deliver::Delivery;
 pub use self::state::{HistoryLine, SessionFile, StateDir};
 use crate::directory::{ExecutionContext, ExecutionDir};
+use crate::metrics::Metrics;
 use crate::vault::Tools;
 use crate::{limits, net, process, rescue};
 
@@ -50,6 +51,8 @@ pub struct Options {
     /// Registries whose images are fetched for builds, from outside of their cell.
     pub base_registries: Vec<String>,
     pub tools: Tools,
+    /// Where `/metrics` is served; nowhere when empty.
+    pub metrics_listen: String,
 }
 
 /// How often disk and switch are looked at.
@@ -78,7 +81,13 @@ pub async fn run(options: Options) -> anyhow::Result<Ending> {
     let (session, key) = open_session(&options, &state, &http).await?;
     let client = SessionClient::new(http, &session.url, session.runner_id.clone(), session.generation, key)
         .with_hold(session.timing.hold_s);
-    Driver::new(options, state, session, client)?.run().await
+    let metrics = Metrics::default();
+    if !options.metrics_listen.is_empty() {
+        let listen = &options.metrics_listen;
+        let address = metrics.clone().serve(listen).await.with_context(|| format!("can't listen on {listen}"))?;
+        tracing::info!(%address, "serves /metrics");
+    }
+    Driver::new(options, state, session, client.counted_by(metrics))?.run().await
 }
 
 /// Resumes the session in the state directory, or joins and opens a new one.
@@ -336,7 +345,9 @@ impl Driver {
     fn tick(&mut self) -> Event {
         let disabled = self.state.disabled_since();
         self.handle(Event::Disabled(disabled));
-        Event::Tick { disk_free_bytes: limits::disk_free_bytes(self.state.path()).unwrap_or(0) }
+        let disk_free_bytes = limits::disk_free_bytes(self.state.path()).unwrap_or(0);
+        self.client.metrics().stand(self.watched.len(), disk_free_bytes, disabled.is_some());
+        Event::Tick { disk_free_bytes }
     }
 
     async fn leave(mut self, ending: Ending) -> Ending {

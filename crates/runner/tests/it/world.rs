@@ -70,6 +70,7 @@ impl World {
             limits: Limits::default(),
             secrets: Vec::new(),
             sealed: Vec::new(),
+            trace: None,
             work,
         };
         let state = tempfile::tempdir().expect("state directory");

@@ -45,7 +45,8 @@ fn json<T: serde::Serialize>(body: &T) -> Bytes {
 
 impl Desk {
     pub fn new(conductor: Conductor) -> Self {
-        Self { state: AppState::new(conductor, Arc::default(), "".into(), CancellationToken::new()) }
+        let told = (crate::metrics::Metrics::new(), crate::telemetry::Spans::default());
+        Self { state: AppState::new(conductor, Arc::default(), "".into(), told, CancellationToken::new()) }
     }
 
     pub fn conductor(&self) -> &Conductor {

@@ -149,6 +149,7 @@ pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -
     if !state.log_quotas.has_room(state.store(), &on.execution.org_id, data.len() as u64).await? {
         (chunks, data) = store::without_output(&data)?;
     }
+    state.metrics.log_received(data.len(), chunks.len());
     crash_point!("server.before_log");
     let outcome = state.store().append_log(&on.execution.org_id, id, &chunks, data, now).await;
     crash_point!("server.log_stored");
@@ -173,5 +174,8 @@ pub(super) async fn result(State(state): State<AppState>, on: OnExecution) -> Ap
         .await?;
     crash_point!("server.result_written");
     state.subjects.forget(&execution.id);
+    if written.recorded {
+        state.spans.job_ended(&execution.org_id, &execution.job_id, &execution.id);
+    }
     Ok(Json(ResultAnswer { recorded: written.recorded }))
 }

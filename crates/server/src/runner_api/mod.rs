@@ -3,6 +3,7 @@
 mod desk;
 mod executions;
 mod join;
+mod otlp;
 mod poll;
 mod session;
 mod terraform;
@@ -30,6 +31,9 @@ struct Document;
 fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
     let logs = OpenApiRouter::new()
         .routes(routes!(executions::append_log))
+        .routes(routes!(otlp::logs))
+        .routes(routes!(otlp::traces))
+        .routes(routes!(otlp::metrics))
         .layer(DefaultBodyLimit::max(limits.log_body_bytes));
     let results = OpenApiRouter::new()
         .routes(routes!(executions::result))

@@ -1,7 +1,3 @@
 -- A token with a runner sends telemetry in that runner's name, and does nothing else.
 ALTER TABLE tokens ADD COLUMN runner_id TEXT;
 CREATE INDEX tokens_runner ON tokens (runner_id) WHERE runner_id IS NOT NULL;
-
--- The trace that a thing belongs to, as W3C writes it; empty where nobody asked within one.
-ALTER TABLE workflows ADD COLUMN trace TEXT NOT NULL DEFAULT '';
-ALTER TABLE jobs ADD COLUMN trace TEXT NOT NULL DEFAULT '';

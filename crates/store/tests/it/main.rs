@@ -16,6 +16,7 @@ mod queue;
 mod registry;
 mod schema;
 mod signing;
+mod telemetry;
 mod tenancy;
 mod terraform;
 mod tokens;

@@ -9,12 +9,13 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use model::Timestamp;
 use model::log::{self, Chunk};
+use store::LogAt;
 use tokio::sync::mpsc;
 
 use super::super::apps::Search;
 use super::super::events::{KEEP_ALIVE, position, stream_of};
 use super::source::{Part, Source};
-use super::wanted::{record_of, step_name};
+use super::wanted::{Wanted, lines, step_name};
 use crate::AppState;
 use crate::auth::{Reader, TokenWatch};
 use crate::error::{ApiError, ApiResult};
@@ -25,8 +26,8 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How long a tail waits for chunks that the result has announced.
 const STRAGGLERS: Duration = Duration::from_secs(10);
 
-/// The log as it grows: what is there, then what comes, without a seam; `chunk` events, then one `end` with the job's status.
-#[utoipa::path(get, path = "/v1/log-streams/{log_stream_id}/tail", tag = "logs", security(("token" = ["read-only"])), params(("log_stream_id" = String, Path), ("after" = Option<String>, Query, description = "position of the last chunk that is known"), ("Last-Event-ID" = Option<String>, Header)), responses((status = 200, body = LogChunk, content_type = "text/event-stream"), (status = 404, body = api::ErrorBody)))]
+/// The log as it grows: what is there, then what comes, without a seam; `chunk` events, then one `end` with the job's status. It takes the filters of the log; then a chunk has only the lines that are wanted.
+#[utoipa::path(get, path = "/v1/log-streams/{log_stream_id}/tail", tag = "logs", security(("token" = ["read-only"])), params(("log_stream_id" = String, Path), ("after" = Option<String>, Query, description = "position of the last chunk that is known"), ("pipe" = Option<String>, Query), ("step" = Option<String>, Query), ("level" = Option<String>, Query), ("since" = Option<String>, Query), ("until" = Option<String>, Query), ("grep" = Option<String>, Query), ("regex" = Option<String>, Query), ("Last-Event-ID" = Option<String>, Header)), responses((status = 200, body = LogChunk, content_type = "text/event-stream"), (status = 404, body = api::ErrorBody)))]
 pub(super) async fn tail(
     State(state): State<AppState>,
     Reader(at): Reader,
@@ -35,14 +36,15 @@ pub(super) async fn tail(
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     let source = Source::find(&state, &at.org, &id).await?;
+    let wanted = Wanted::parse(&search, &source.parts)?;
     let (epoch, seq) = match position(&headers, &search) {
         Some(text) => parse_position(&text)
             .ok_or_else(|| ApiError::invalid(format!("`{text}` is not a position in a log, such as `1.42`")))?,
-        None => (1, 0),
+        None => (1, begin(&state, &source, &wanted).await?),
     };
     let (send, receive) = mpsc::channel(16);
     tokio::spawn(async move {
-        let mut tail = Tail { state, source, epoch, seq, send, watch: at.watch() };
+        let mut tail = Tail { state, source, wanted, epoch, seq, send, watch: at.watch() };
         // An error ends the stream; the client comes back with its position.
         if let Err(error) = tail.run().await {
             tracing::debug!(error = error.message, "a tail ended");
@@ -60,6 +62,7 @@ fn parse_position(text: &str) -> Option<(u64, u64)> {
 struct Tail {
     state: AppState,
     source: Source,
+    wanted: Wanted,
     epoch: u64,
     seq: u64,
     send: mpsc::Sender<sse::Event>,
@@ -114,7 +117,8 @@ impl Tail {
                 }
                 for chunk in &chunks {
                     self.seq = chunk.seq + 1;
-                    if self.send.send(message(part, chunk)).await.is_err() {
+                    let Some(message) = message(&self.wanted, part, chunk) else { continue };
+                    if self.send.send(message).await.is_err() {
                         return Ok(true);
                     }
                 }
@@ -125,11 +129,29 @@ impl Tail {
     }
 }
 
-fn message(part: &Part, chunk: &Chunk) -> sse::Event {
-    let (text, gap_bytes) = match &chunk.body {
-        log::Body::Data(_) if chunk.pipe.holds_records() => {
-            (record_of(chunk).map(|r| format!("{}\n", r.text())).unwrap_or_default(), None)
+/// The first chunk that may be wanted: nobody reads a long log for its end.
+async fn begin(state: &AppState, source: &Source, wanted: &Wanted) -> ApiResult<u64> {
+    let (Some(since), [part]) = (wanted.since, &source.parts[..]) else { return Ok(0) };
+    let there = state.store().log_block(&part.id, LogAt::Time(since)).await?;
+    Ok(there.first().map_or(0, |chunk| chunk.seq))
+}
+
+/// What is wanted of a chunk; None where nothing is.
+fn message(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Option<sse::Event> {
+    if !wanted.takes_chunk(part, chunk) {
+        return None;
+    }
+    let mut text = String::new();
+    let cut = wanted.by_line() || chunk.pipe.holds_records();
+    if cut {
+        let found = lines(wanted, part, chunk);
+        text.extend(found.iter().flat_map(|line| [line.text.as_str(), "\n"]));
+        if found.is_empty() {
+            return None;
         }
+    }
+    let (text, gap_bytes) = match &chunk.body {
+        log::Body::Data(_) if cut => (text, None),
         log::Body::Data(data) => (String::from_utf8_lossy(data).into_owned(), None),
         log::Body::Gap(missing) => (String::new(), Some(*missing)),
     };
@@ -143,5 +165,5 @@ fn message(part: &Part, chunk: &Chunk) -> sse::Event {
         text,
         gap_bytes,
     };
-    sse::Event::default().id(&wire.position).event("chunk").json_data(&wire).unwrap_or_default()
+    Some(sse::Event::default().id(&wire.position).event("chunk").json_data(&wire).unwrap_or_default())
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use api::control::LogRecord;
-use model::Timestamp;
-use model::log::{self, Chunk, Pipe};
-use regex::{Regex, RegexBuilder};
-use otlp::Record;
 use super::super::apps::Search;
 use super::source::{Owner, Part, Source};
 use crate::error::{ApiError, ApiResult};
+use api::control::LogRecord;
+use model::Timestamp;
+use model::log::{self, Chunk, Pipe};
+use otlp::Record;
+use regex::{Regex, RegexBuilder};
 
 /// What a pattern may take, compiled.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -38,8 +38,11 @@ impl Wanted {
             Ok(search.text(key).map(parse).transpose()?.map(|t| t.micros().max(0) as u64 * 1_000))
         };
         let pipe = |text: &str| {
-            Pipe::parse(text)
-                .ok_or_else(|| ApiError::invalid(format!("`{text}` is no pipe; use stdout, stderr or system (of telemetry: logs, traces or metrics)")))
+            Pipe::parse(text).ok_or_else(|| {
+                ApiError::invalid(format!(
+                    "`{text}` is no pipe; use stdout, stderr or system (of telemetry: logs, traces or metrics)"
+                ))
+            })
         };
         let level = |text: &str| {
             let found = LEVELS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, number)| *number);
@@ -91,7 +94,7 @@ impl Wanted {
             || self.regex.is_some()
     }
 
-    fn takes_chunk(&self, part: &Part, chunk: &Chunk) -> bool {
+    pub(super) fn takes_chunk(&self, part: &Part, chunk: &Chunk) -> bool {
         self.pipe.is_none_or(|pipe| pipe == chunk.pipe)
             && self.step.as_ref().is_none_or(|step| step_name(part, chunk).as_ref() == Some(step))
             && self.from.is_none_or(|from| (part.epoch, chunk.seq) >= from)
@@ -132,7 +135,7 @@ pub(super) struct Line {
 }
 
 /// The record that a chunk of telemetry is.
-pub(super) fn record_of(chunk: &Chunk) -> Option<Record> {
+fn record_of(chunk: &Chunk) -> Option<Record> {
     match &chunk.body {
         log::Body::Data(data) => serde_json::from_slice(data).ok(),
         log::Body::Gap(_) => None,

@@ -1,9 +1,12 @@
 //! Trace context as W3C writes it: which trace a thing belongs to, and what it is a part of.
 
-use crate::read::hex;
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
 
 /// A place in a trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct TraceContext {
     trace: [u8; 16],
     span: [u8; 8],
@@ -38,12 +41,37 @@ impl TraceContext {
         (trace != 0 && span != 0).then(|| Self { trace: trace.to_be_bytes(), span: span.to_be_bytes() })
     }
 
+    /// The span that a thing with this name is, in any trace: whoever speaks of it says the same.
+    pub fn span_of(&self, name: &str) -> Self {
+        let digest = Digest::of(name.as_bytes());
+        self.span(u64::from_str_radix(&digest.hex()[..16], 16).unwrap_or(1))
+    }
+
     pub fn trace_id(&self) -> String {
-        hex(&self.trace)
+        format!("{:032x}", u128::from_be_bytes(self.trace))
     }
 
     pub fn span_id(&self) -> String {
-        hex(&self.span)
+        format!("{:016x}", u64::from_be_bytes(self.span))
+    }
+}
+
+/// The name of a step's span.
+pub fn step_name(execution: &str, step: usize) -> String {
+    format!("{execution}/{step}")
+}
+
+impl TryFrom<String> for TraceContext {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("`{text}` is not a trace context"))
+    }
+}
+
+impl From<TraceContext> for String {
+    fn from(context: TraceContext) -> Self {
+        context.to_string()
     }
 }
 
