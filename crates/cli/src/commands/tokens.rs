@@ -31,7 +31,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
             })?;
         }
         Tokens::Create { name, role, expires } => {
-            let body = CreateToken { name, role, expires_in_s: expires.map(|e| e.as_secs()) };
+            let body = CreateToken { name, role, runner_id: None, expires_in_s: expires.map(|e| e.as_secs()) };
             let token = client.create_token(&body).await?;
             if out.json {
                 out.json(&token)?;

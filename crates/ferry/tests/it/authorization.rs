@@ -217,7 +217,8 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
 
 /// Admin tokens of the system's org that are good no more.
 async fn ended_tokens(system: &System) -> [(&'static str, String); 2] {
-    let make = |name: &str, expires_in_s| CreateToken { name: name.into(), role: Role::Admin, expires_in_s };
+    let make =
+        |name: &str, expires_in_s| CreateToken { name: name.into(), role: Role::Admin, runner_id: None, expires_in_s };
     let expired = system.client.create_token(&make("expired", Some(1))).await.unwrap();
     let revoked = system.client.create_token(&make("revoked", None)).await.unwrap();
     system.client.revoke_token(&revoked.id).await.unwrap();
@@ -230,7 +231,7 @@ async fn every_operation_is_closed_to_strangers_and_to_other_orgs() {
     let system = System::start(options()).await;
     let runner = system.start_runner("a").await;
     let job = system.run(vec![script("run", "true")]).await;
-    let token = CreateToken { name: "some".into(), role: Role::ReadOnly, expires_in_s: None };
+    let token = CreateToken { name: "some".into(), role: Role::ReadOnly, runner_id: None, expires_in_s: None };
     let token = system.client.create_token(&token).await.unwrap();
     let things = Things::new(&system, token.id.to_string(), job).await;
     // Another org, with an admin token that is good for it alone.
@@ -240,7 +241,7 @@ async fn every_operation_is_closed_to_strangers_and_to_other_orgs() {
         .await
         .unwrap();
     let in_other = system.client.with_org(Some(other.id.to_string()));
-    let admin = CreateToken { name: "admin".into(), role: Role::Admin, expires_in_s: None };
+    let admin = CreateToken { name: "admin".into(), role: Role::Admin, runner_id: None, expires_in_s: None };
     let admin = in_other.create_token(&admin).await.unwrap().token.unwrap();
     let (own, foreign) = (other.id.as_str(), system.org.id.as_str());
     let ended = ended_tokens(&system).await;
@@ -358,7 +359,7 @@ async fn roles_bound_what_a_token_may_do() {
     let job = system.script("true").await;
     let mut tokens = std::collections::BTreeMap::new();
     for role in [Role::ReadOnly, Role::Operator, Role::Admin] {
-        let token = CreateToken { name: role.as_str().into(), role, expires_in_s: None };
+        let token = CreateToken { name: role.as_str().into(), role, runner_id: None, expires_in_s: None };
         tokens.insert(role.as_str(), system.client.create_token(&token).await.unwrap().token.unwrap());
     }
     let things = Things::new(&system, "tok00000000000000000000000".into(), job).await;

@@ -301,7 +301,7 @@ async fn nobody_sees_another_orgs_repositories() {
         .await
         .unwrap();
     let token = async |client: &api::client::Client, role| {
-        let wanted = CreateToken { name: format!("{role:?}"), role, expires_in_s: None };
+        let wanted = CreateToken { name: format!("{role:?}"), role, runner_id: None, expires_in_s: None };
         client.create_token(&wanted).await.unwrap().token.unwrap()
     };
     let admin = token(&system.client.with_org(Some(other.id.to_string())), Role::Admin).await;

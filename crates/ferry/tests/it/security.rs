@@ -295,9 +295,9 @@ async fn tokens_end_when_they_expire_or_are_revoked() {
         let org = Some(system.org.id.to_string());
         Client::new(&system.control_url, Some(token.to_owned()), org, &ClientOptions::default()).unwrap()
     };
-    let wanted = CreateToken { name: "short".into(), role: Role::Operator, expires_in_s: Some(1) };
+    let wanted = CreateToken { name: "short".into(), role: Role::Operator, runner_id: None, expires_in_s: Some(1) };
     let short = as_token(&system.client.create_token(&wanted).await.unwrap().token.unwrap());
-    let wanted = CreateToken { name: "long".into(), role: Role::Operator, expires_in_s: None };
+    let wanted = CreateToken { name: "long".into(), role: Role::Operator, runner_id: None, expires_in_s: None };
     let made = system.client.create_token(&wanted).await.unwrap();
     let long = as_token(made.token.as_deref().unwrap());
     assert!(short.apps().await.is_ok() && long.apps().await.is_ok());
