@@ -84,7 +84,8 @@ impl Store {
             .read(move |tx| {
                 let id = id.clone();
                 Box::pin(async move {
-                    let sql = "SELECT next_seq, size_bytes, deleted_at, first_seq FROM log_heads WHERE execution_id = $1";
+                    let sql =
+                        "SELECT next_seq, size_bytes, deleted_at, first_seq FROM log_heads WHERE execution_id = $1";
                     let Some(row) = tx.get(sql, params![&id]).await? else { return Ok(LogHead::default()) };
                     Ok(LogHead {
                         next_seq: row.get(0)?,
@@ -194,10 +195,7 @@ impl Store {
                         chunk.seq, chunk.offset
                     )));
                 }
-                *end += match &chunk.body {
-                    Body::Data(data) => data.len() as u64,
-                    Body::Gap(missing) => *missing,
-                };
+                *end += chunk.body.len();
             }
         }
         let whole = next >= head.next_seq;

@@ -47,12 +47,25 @@ impl OwnPostgres {
 
     /// Ends it without any goodbye, and starts it again; returns when it takes connections.
     pub fn restart(&self) {
+        assert!(self.try_restart(), "pg_ctl failed");
+    }
+
+    /// SIGKILL to the server itself; its other processes end when they notice.
+    pub fn kill(&self) {
+        let file = fs_err::read_to_string(self.server.dir.join("data/postmaster.pid")).unwrap_or_default();
+        if let Some(pid) = file.lines().next().and_then(|line| line.parse().ok()) {
+            crate::system::send(pid, rustix::process::Signal::KILL);
+        }
+    }
+
+    /// Like `restart`. False while processes of one that was killed are left: it is not started beside them.
+    pub fn try_restart(&self) -> bool {
         let pg_ctl = find("pg_ctl").unwrap_or_else(|e| panic!("{e:#}"));
         let Server { dir, as_user, .. } = &self.server;
         let mut command = command_as(as_user.as_deref(), &pg_ctl, dir);
         command.args(["restart", "-w", "-m", "immediate", "-D"]).arg(dir.join("data")).arg("-l").arg(dir.join("log"));
-        let status = command.stdout(Stdio::null()).status().expect("pg_ctl runs");
-        assert!(status.success(), "pg_ctl: {status}");
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("pg_ctl runs");
+        status.success()
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use api::control::LogRecord;
-use model::Timestamp;
-use model::log::{self, Chunk, Pipe};
-use regex::{Regex, RegexBuilder};
-use otlp::Record;
 use super::super::apps::Search;
 use super::source::{Owner, Part, Source};
 use crate::error::{ApiError, ApiResult};
+use api::control::LogRecord;
+use model::Timestamp;
+use model::log::{self, Chunk, Pipe};
+use otlp::Record;
+use regex::{Regex, RegexBuilder};
 
 /// What a pattern may take, compiled.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -38,8 +38,11 @@ impl Wanted {
             Ok(search.text(key).map(parse).transpose()?.map(|t| t.micros().max(0) as u64 * 1_000))
         };
         let pipe = |text: &str| {
-            Pipe::parse(text)
-                .ok_or_else(|| ApiError::invalid(format!("`{text}` is no pipe; use stdout, stderr or system (of telemetry: logs, traces or metrics)")))
+            Pipe::parse(text).ok_or_else(|| {
+                ApiError::invalid(format!(
+                    "`{text}` is no pipe; use stdout, stderr or system (of telemetry: logs, traces or metrics)"
+                ))
+            })
         };
         let level = |text: &str| {
             let found = LEVELS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, number)| *number);
@@ -154,7 +157,7 @@ pub(super) fn lines(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Vec<Line> {
     };
     let lines = match &chunk.body {
         log::Body::Gap(missing) => {
-            vec![of((0, &format!("[{missing} bytes of {} are missing here]", chunk.pipe.as_str())))]
+            vec![of((0, &format!("[{}]", log::describe_gap(*missing, Some(chunk.pipe.as_str())))))]
         }
         log::Body::Data(_) if chunk.pipe.holds_records() => {
             let line = |record: Record| {
