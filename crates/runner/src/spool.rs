@@ -186,7 +186,7 @@ impl SpoolWriter {
 /// child and not written down. Done again, it changes nothing.
 pub fn mark_death(spool: &Path) -> io::Result<()> {
     let all = files(spool)?;
-    let (mut last, mut marked) = (None, Vec::new());
+    let (mut next, mut marked) = (None, Vec::new());
     // Where a pipe ends, and the step it was in. What was sent is deleted but for the last file.
     let mut ends: BTreeMap<Pipe, (u64, u32)> = BTreeMap::new();
     if all.first().is_none_or(|first| *first == 0) {
@@ -194,17 +194,22 @@ pub fn mark_death(spool: &Path) -> io::Result<()> {
     }
     let mut place = 0;
     for first in &all {
-        let bytes = fs::read(file_path(spool, *first))?;
+        let bytes = match fs::read(file_path(spool, *first)) {
+            // It was sent meanwhile, and deleted: there is one less to look at.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return mark_death(spool),
+            read => read?,
+        };
         place = 0;
         while let Ok(Some((chunk, length))) = Chunk::decode(&bytes[place..]) {
             place += length;
             ends.insert(chunk.pipe, (chunk.offset + chunk.body.len(), chunk.step));
             marked.extend((chunk.body == Body::Gap(UNKNOWN)).then_some(chunk.pipe));
-            last = Some((chunk.seq, chunk.time_ns + chunk.lines()));
+            next = Some((chunk.seq + 1, chunk.time_ns + chunk.lines() + 1));
         }
     }
     let file_seq = all.last().copied().unwrap_or(0);
-    let (mut seq, mut time_ns) = last.map_or((file_seq, wall_ns()), |(seq, time)| (seq + 1, wall_ns().max(time + 1)));
+    let (mut seq, earliest_ns) = next.unwrap_or((file_seq, 0));
+    let mut time_ns = earliest_ns.max(wall_ns());
     let mut frames = Vec::new();
     for (pipe, (offset, step)) in ends {
         if matches!(pipe, Pipe::Stdout | Pipe::Stderr) && !marked.contains(&pipe) {

@@ -697,13 +697,21 @@ fn parent(pid: i32) -> Option<i32> {
     stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+fn all_pids() -> impl Iterator<Item = i32> {
+    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
+}
+
+pub(crate) fn children_of(pid: i32) -> Vec<i32> {
+    all_pids().filter(|child| parent(*child) == Some(pid)).collect()
+}
+
 /// Every process that carries the directory in its command line or its environment.
 pub fn processes_of(root: &Path) -> Vec<Seen> {
     let needle = root.as_os_str().as_bytes();
     let carries = |bytes: &[u8]| bytes.windows(needle.len()).any(|w| w == needle);
-    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| *pid != std::process::id() as i32)
+    all_pids()
+        .filter(|pid| *pid != std::process::id() as i32)
         .filter_map(|pid| {
             let read = |name: &str| fs_err::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
             let (command, environ) = (read("cmdline"), read("environ"));
