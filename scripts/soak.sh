@@ -5,7 +5,8 @@
 #                  things happen (FERRY_FLEET_EVENTS): people, failures, dying servers, jumping clocks
 #   PART=scale     an app of 5,000 components, the most there may be (FERRY_SCALE_COMPONENTS), provisioned and torn down
 #   PART=terraform Terraform's suite with OpenTofu, all real providers, a plan of 200 MB and a state of 100 MB
-#   PART=logs      a GiB printed at once arrives byte for byte; 10 million random cases of masking
+#   PART=logs      a GiB printed at once arrives byte for byte; 1,000 kills on each database (FERRY_KILLS, FERRY_SEED) while
+#                  scripts print; 10 million random cases of masking
 #   PART=linear    a million operations against both databases (FERRY_LINEAR_OPS)
 #   PART=load      the server killed under full load for 600 s (FERRY_SOAK_S); FERRY_LOAD=replicas: one of two replicas on
 #                  PostgreSQL; FERRY_LOAD=database: PostgreSQL itself
@@ -75,6 +76,7 @@ case $part in
     terraform) terraform ;;
     logs)
         FERRY_LOG_MIB=1024 it a_flood
+        FERRY_KILLS=${FERRY_KILLS:-1000} it log_kills
         FERRY_MASK_CASES=10000000 FERRY_SEED=$RANDOM cargo test --release -p mask --test it -- --nocapture
         ;;
     linear) FERRY_LINEAR_OPS=${FERRY_LINEAR_OPS:-1000000} it linear --test-threads 1 ;;

@@ -525,7 +525,7 @@ wire! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub step: Option<String>,
         pub text: String,
-        /// So many bytes are missing here.
+        /// So many bytes are missing here; 0 where the executor died, and nobody knows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub gap_bytes: Option<u64>,
     }

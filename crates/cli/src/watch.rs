@@ -188,7 +188,7 @@ impl<'a> Printer<'a> {
         self.used = true;
         if let Some(missing) = chunk.gap_bytes {
             self.finish()?;
-            self.out.warn(&format!("{missing} bytes of {} are missing here", chunk.pipe));
+            self.out.warn(&model::log::describe_gap(missing, Some(&chunk.pipe)));
         }
         match chunk.pipe.as_str() {
             "system" => {

@@ -66,8 +66,31 @@ pub const PAYLOAD_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     Data(Vec<u8>),
-    /// So many bytes of this pipe are missing here.
+    /// So many bytes of this pipe are missing here, or `UNKNOWN`.
     Gap(u64),
+}
+
+/// The length of the gap at the end of a log whose executor died: nobody knows what it had taken and not written down.
+pub const UNKNOWN: u64 = 0;
+
+/// What stands in a log in place of what is missing, which came out of `pipe` where that is not plain.
+pub fn describe_gap(missing: u64, pipe: Option<&str>) -> String {
+    let of = pipe.map(|pipe| format!(" of {pipe}")).unwrap_or_default();
+    match missing {
+        UNKNOWN => format!("the executor died: an unknown number of bytes{of} may be missing here"),
+        _ => format!("{missing} bytes{of} are missing here"),
+    }
+}
+
+impl Body {
+    /// How many bytes of the pipe it stands for.
+    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Data(data) => data.len() as u64,
+            Self::Gap(missing) => *missing,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

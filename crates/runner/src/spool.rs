@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fs_err as fs;
 use model::constants::{BATCH_BYTES, CHUNK_BYTES};
-use model::log::{Body, Chunk, FrameError, NO_STEP, Pipe};
+use model::log::{Body, Chunk, FrameError, NO_STEP, Pipe, UNKNOWN};
 
 const FILE_BYTES: u64 = 8 << 20;
 /// How often a full spool looks whether the session has deleted something.
@@ -44,6 +44,8 @@ pub struct SpoolWriter {
     current: Option<(u64, File)>,
     /// First number and size of every file that is not known to be deleted.
     sizes: BTreeMap<u64, u64>,
+    /// Until there is room for a whole file: were a small piece taken now and then, one loss would become many gaps.
+    full: bool,
     counted_at: Instant,
     seq: u64,
     time_ns: u64,
@@ -66,6 +68,7 @@ impl SpoolWriter {
             file_bytes: FILE_BYTES.min(bound_bytes / 4),
             current: None,
             sizes: BTreeMap::new(),
+            full: false,
             counted_at: Instant::now(),
             seq: 0,
             time_ns: 0,
@@ -119,13 +122,9 @@ impl SpoolWriter {
     }
 
     fn append(&mut self, pipe: Pipe, step: u32, body: Body) -> bool {
-        let length = match &body {
-            Body::Data(data) => data.len() as u64,
-            Body::Gap(missing) => *missing,
-        };
-        let wall_ns = crash::wall_clock().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        let length = body.len();
         let offset = self.pipes.entry(pipe).or_default().offset;
-        let chunk = Chunk { seq: self.seq, time_ns: wall_ns.max(self.time_ns), pipe, step, offset, body };
+        let chunk = Chunk { seq: self.seq, time_ns: wall_ns().max(self.time_ns), pipe, step, offset, body };
         let mut frame = Vec::with_capacity(64 + length.min(CHUNK_BYTES as u64) as usize);
         chunk.encode(&mut frame);
         if let Err(error) = self.put(&frame) {
@@ -139,16 +138,18 @@ impl SpoolWriter {
     }
 
     fn has_room(&mut self, length: u64) -> bool {
-        if self.sizes.values().sum::<u64>() + length <= self.bound_bytes {
+        if !self.full && self.sizes.values().sum::<u64>() + length <= self.bound_bytes {
             return true;
         }
         if self.counted_at.elapsed() < RECOUNT {
+            self.full = true;
             return false;
         }
         self.counted_at = Instant::now();
         let spool = &self.spool;
         self.sizes.retain(|first, _| file_path(spool, *first).exists());
-        self.sizes.values().sum::<u64>() + length <= self.bound_bytes
+        self.full = self.sizes.values().sum::<u64>() + length.max(self.file_bytes) > self.bound_bytes;
+        !self.full
     }
 
     fn put(&mut self, frame: &[u8]) -> io::Result<()> {
@@ -179,6 +180,52 @@ impl SpoolWriter {
             }
         }
     }
+}
+
+/// Ends the log of an executor that is dead and has left no result: gaps of unknown length stand for what it had taken from its
+/// child and not written down. Done again, it changes nothing.
+pub fn mark_death(spool: &Path) -> io::Result<()> {
+    let all = files(spool)?;
+    let (mut next, mut marked) = (None, Vec::new());
+    // Where a pipe ends, and the step it was in. What was sent is deleted but for the last file.
+    let mut ends: BTreeMap<Pipe, (u64, u32)> = BTreeMap::new();
+    if all.first().is_none_or(|first| *first == 0) {
+        ends.extend([Pipe::Stdout, Pipe::Stderr].map(|pipe| (pipe, (0, NO_STEP))));
+    }
+    let mut place = 0;
+    for first in &all {
+        let bytes = match fs::read(file_path(spool, *first)) {
+            // It was sent meanwhile, and deleted: there is one less to look at.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return mark_death(spool),
+            read => read?,
+        };
+        place = 0;
+        while let Ok(Some((chunk, length))) = Chunk::decode(&bytes[place..]) {
+            place += length;
+            ends.insert(chunk.pipe, (chunk.offset + chunk.body.len(), chunk.step));
+            marked.extend((chunk.body == Body::Gap(UNKNOWN)).then_some(chunk.pipe));
+            next = Some((chunk.seq + 1, chunk.time_ns + chunk.lines() + 1));
+        }
+    }
+    let file_seq = all.last().copied().unwrap_or(0);
+    let (mut seq, earliest_ns) = next.unwrap_or((file_seq, 0));
+    let mut time_ns = earliest_ns.max(wall_ns());
+    let mut frames = Vec::new();
+    for (pipe, (offset, step)) in ends {
+        if matches!(pipe, Pipe::Stdout | Pipe::Stderr) && !marked.contains(&pipe) {
+            Chunk { seq, time_ns, pipe, step, offset, body: Body::Gap(UNKNOWN) }.encode(&mut frames);
+            (seq, time_ns) = (seq + 1, time_ns + 2);
+        }
+    }
+    // After the last whole frame, over one that was torn.
+    let path = file_path(spool, file_seq);
+    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    file.set_len(place as u64)?;
+    file.write_all_at(&frames, place as u64)
+}
+
+fn wall_ns() -> u64 {
+    crash::wall_clock().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -374,6 +421,61 @@ mod tests {
         assert_eq!(stored + gap, 40 * CHUNK_BYTES as u64);
         assert_eq!(after.last().map(|c| &c.body), Some(&Body::Data(b"after".to_vec())));
         assert_eq!(after.last().map(|c| c.offset), Some(stored + gap));
+    }
+
+    #[test]
+    fn one_loss_is_one_gap_however_small_the_pieces_are() {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut writer = SpoolWriter::new(dir.path(), 1 << 20);
+        for _ in 0..40 {
+            writer.write(Pipe::Stdout, 0, &[b'x'; CHUNK_BYTES - 100]);
+            writer.write(Pipe::Stderr, 0, b"small");
+            std::thread::sleep(RECOUNT / 10);
+        }
+        assert!(writer.finish());
+        let gaps = read_all(dir.path(), 0).into_iter().filter(|c| matches!(c.body, Body::Gap(_)));
+        assert_eq!(gaps.map(|c| c.pipe).collect::<Vec<_>>(), [Pipe::Stdout, Pipe::Stderr]);
+    }
+
+    #[test]
+    fn a_death_is_marked_once_in_each_pipe_after_the_last_whole_frame() {
+        let gap = |seq, pipe, step, offset| (seq, pipe, step, offset, Body::Gap(UNKNOWN));
+        let shown = |spool: &Path, from: u64| -> Vec<_> {
+            let chunks = read_all(spool, from);
+            assert!(chunks.windows(2).all(|c| c[1].time_ns > c[0].time_ns + c[0].lines() - 1));
+            chunks.into_iter().map(|c| (c.seq, c.pipe, c.step, c.offset, c.body)).collect()
+        };
+        let empty = tempfile::tempdir().expect("dir");
+        mark_death(empty.path()).expect("marked");
+        assert_eq!(shown(empty.path(), 0), [gap(0, Pipe::Stdout, NO_STEP, 0), gap(1, Pipe::Stderr, NO_STEP, 0)]);
+
+        let dir = tempfile::tempdir().expect("dir");
+        let mut writer = SpoolWriter::new(dir.path(), 1 << 20);
+        writer.write(Pipe::Stdout, 0, b"one");
+        writer.write(Pipe::Stdout, 1, b"torn");
+        let path = file_path(dir.path(), 0);
+        let whole = fs::read(&path).expect("read");
+        fs::write(&path, &whole[..whole.len() - 2]).expect("write");
+        for _ in 0..2 {
+            mark_death(dir.path()).expect("marked");
+            let marks = [gap(1, Pipe::Stdout, 0, 3), gap(2, Pipe::Stderr, NO_STEP, 0)];
+            assert_eq!(shown(dir.path(), 1), marks);
+            // The second mark may be torn by the death of the session.
+            let whole = fs::read(&path).expect("read");
+            fs::write(&path, &whole[..whole.len() - 2]).expect("write");
+            mark_death(dir.path()).expect("marked");
+            assert_eq!(shown(dir.path(), 1), marks);
+        }
+
+        // Of a pipe that is not in what is left, nobody knows the end.
+        let dir = tempfile::tempdir().expect("dir");
+        let mut writer = SpoolWriter::new(dir.path(), 1 << 20);
+        writer.write(Pipe::Stderr, 0, b"early");
+        writer.write(Pipe::Stdout, 0, &[b'x'; 8 * CHUNK_BYTES]);
+        let chunks = writer.chunks();
+        SpoolReader::new(dir.path(), chunks).ack(chunks).expect("ack");
+        mark_death(dir.path()).expect("marked");
+        assert_eq!(shown(dir.path(), chunks), [gap(chunks, Pipe::Stdout, 0, 8 * CHUNK_BYTES as u64)]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use conductor::Conductor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use model::log::{Body, Chunk, Pipe};
+use model::log::{Body, Chunk, Pipe, describe_gap};
 use model::spec::JobSpec;
 use model::{Clock as _, ExecutionId, JobId, JobState, OrgId, StepStatus, Timestamp, TraceContext, WorkflowId};
 use otlp::{Attributes, Record, Signal, Span, What};
@@ -422,7 +422,7 @@ impl About {
     fn records(&self, chunk: &Chunk, into: &mut Vec<Record>) {
         let text = match &chunk.body {
             Body::Data(data) => String::from_utf8_lossy(data).into_owned(),
-            Body::Gap(missing) => format!("[{missing} bytes of {} are missing here]", chunk.pipe.as_str()),
+            Body::Gap(missing) => format!("[{}]", describe_gap(*missing, Some(chunk.pipe.as_str()))),
         };
         let step = self.steps.get(chunk.step as usize);
         let mut attributes = BTreeMap::from([("log.iostream".to_owned(), json!(chunk.pipe.as_str()))]);

@@ -195,10 +195,7 @@ impl Store {
                         chunk.seq, chunk.offset
                     )));
                 }
-                *end += match &chunk.body {
-                    Body::Data(data) => data.len() as u64,
-                    Body::Gap(missing) => *missing,
-                };
+                *end += chunk.body.len();
             }
         }
         let whole = next >= head.next_seq;

@@ -11,6 +11,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::Signal;
+
+use crate::system::{children_of, is_running, send};
 
 const INSTALL: &str = "install it with `apt-get install postgresql`";
 /// Enough for every test of a binary at once, each with its pools and listeners.
@@ -51,8 +54,24 @@ impl OwnPostgres {
         let Server { dir, as_user, .. } = &self.server;
         let mut command = command_as(as_user.as_deref(), &pg_ctl, dir);
         command.args(["restart", "-w", "-m", "immediate", "-D"]).arg(dir.join("data")).arg("-l").arg(dir.join("log"));
-        let status = command.stdout(Stdio::null()).status().expect("pg_ctl runs");
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("pg_ctl runs");
         assert!(status.success(), "pg_ctl: {status}");
+    }
+
+    /// SIGKILL to all its processes, which are gone when this returns; `restart` starts it again.
+    pub fn kill(&self) {
+        let file = self.server.dir.join("data/postmaster.pid");
+        let text = fs_err::read_to_string(&file).expect("it runs");
+        let first: i32 = text.lines().next().and_then(|line| line.parse().ok()).expect("a process");
+        // So that it starts no more of them.
+        send(first, Signal::STOP);
+        let all: Vec<i32> = std::iter::once(first).chain(children_of(first)).collect();
+        all.iter().for_each(|pid| send(*pid, Signal::KILL));
+        while all.iter().any(|pid| is_running(*pid)) {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        // Who is to reap them may take a while, and until then they would look alive.
+        fs_err::remove_file(file).expect("removed");
     }
 }
 

@@ -299,6 +299,19 @@ impl System {
         self.start_replica(0).await;
     }
 
+    /// Starts the server again, where it was, and does not wait for it.
+    pub fn spawn_server(&mut self) {
+        let server = &mut self.servers[0];
+        let ports = (port(&server.control_url), port(&server.runner_url));
+        let mut command = server_command(&self.root, &server.data, &self.options, self.database_url.as_deref(), ports);
+        server.process = Some(Process::spawn(&mut command, &self.ours));
+    }
+
+    /// False when it was killed, or has ended by itself.
+    pub fn server_lives(&mut self) -> bool {
+        self.servers[0].process.as_mut().is_some_and(Process::is_alive)
+    }
+
     /// One more server on the same database and blobs.
     pub async fn add_replica(&mut self) {
         let data = format!("data{}", self.servers.len());
@@ -589,6 +602,15 @@ impl System {
         command
     }
 
+    /// `ferry admin …` on the store of the server.
+    pub async fn admin(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(&self.options.ferry);
+        clean(&mut command, &self.root);
+        set_store(&mut command, &self.root, "data", self.database_url.as_deref());
+        command.arg("admin").args(words).envs(&self.options.server);
+        run(command).await
+    }
+
     // --- processes ---
 
     /// Executors of this system.
@@ -675,13 +697,21 @@ fn parent(pid: i32) -> Option<i32> {
     stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+fn all_pids() -> impl Iterator<Item = i32> {
+    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
+}
+
+pub(crate) fn children_of(pid: i32) -> Vec<i32> {
+    all_pids().filter(|child| parent(*child) == Some(pid)).collect()
+}
+
 /// Every process that carries the directory in its command line or its environment.
 pub fn processes_of(root: &Path) -> Vec<Seen> {
     let needle = root.as_os_str().as_bytes();
     let carries = |bytes: &[u8]| bytes.windows(needle.len()).any(|w| w == needle);
-    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| *pid != std::process::id() as i32)
+    all_pids()
+        .filter(|pid| *pid != std::process::id() as i32)
         .filter_map(|pid| {
             let read = |name: &str| fs_err::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
             let (command, environ) = (read("cmdline"), read("environ"));
@@ -748,18 +778,24 @@ fn server_command(root: &Path, data: &str, options: &Options, database: Option<&
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a handle"))
         .stderr(log)
-        .env("FERRY_DATA_DIR", root.join(data))
-        .env("FERRY_BLOBS__URL", root.join("data/blobs"))
-        .env("FERRY_SECRETS__MASTER_KEY_FILE", root.join("data/master.key"))
         .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{control}"))
         .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner}"))
         .env("FERRY_METRICS__LISTEN", "127.0.0.1:0")
-        .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", root.join("token"))
-        .envs(&options.server);
+        .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", root.join("token"));
+    set_store(&mut command, root, data, database);
+    command.envs(&options.server);
+    command
+}
+
+/// Where the store lies; what the settings of a test say comes first.
+fn set_store(command: &mut Command, root: &Path, data: &str, database: Option<&str>) {
+    command
+        .env("FERRY_DATA_DIR", root.join(data))
+        .env("FERRY_BLOBS__URL", root.join("data/blobs"))
+        .env("FERRY_SECRETS__MASTER_KEY_FILE", root.join("data/master.key"));
     if let Some(url) = database {
         command.env("FERRY_DATABASE__URL", url);
     }
-    command
 }
 
 async fn addresses(data: &Path, server: &mut Process) -> (String, String) {

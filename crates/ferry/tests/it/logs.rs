@@ -22,7 +22,7 @@ echo 'went wrong: code 43' >&2
 "#;
 
 /// All records that a filter lets through, page by page; each cursor once.
-async fn records(client: &Client, job: &Job, filter: &LogFilter) -> Vec<LogRecord> {
+pub(crate) async fn records(client: &Client, job: &Job, filter: &LogFilter) -> Vec<LogRecord> {
     let (mut all, mut cursor): (Vec<LogRecord>, Option<String>) = (Vec::new(), None);
     loop {
         let (page, next) = client.log_records(&job.log_stream_id, filter, cursor.as_deref()).await.unwrap();

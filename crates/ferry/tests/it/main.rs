@@ -21,6 +21,7 @@ mod installs;
 mod linear;
 mod live;
 mod load_kills;
+mod log_kills;
 mod logs;
 mod net;
 mod registry;

@@ -36,7 +36,7 @@ pub use self::state::{HistoryLine, SessionFile, StateDir};
 use crate::directory::{ExecutionContext, ExecutionDir};
 use crate::metrics::Metrics;
 use crate::vault::Tools;
-use crate::{limits, net, process, rescue};
+use crate::{limits, net, process, rescue, spool};
 
 /// How a session is started.
 #[derive(Debug, Clone)]
@@ -600,6 +600,9 @@ impl Driver {
                     let left = process::reap_leftovers(&dir, LEFTOVER_GRACE).await;
                     if left > 0 {
                         tracing::error!(execution = %id, left, "processes of a dead executor can't be killed");
+                    }
+                    if let Err(error) = spool::mark_death(&dir.spool()) {
+                        tracing::error!(execution = %id, %error, "the log can't say that its end may be missing");
                     }
                     match rescue::take(&dir, &state_dir) {
                         Ok(Some(_)) => rescued.notify_one(),

@@ -222,7 +222,7 @@ impl Reader {
                         }
                     }
                     log::Body::Gap(n) if wanted && text => {
-                        out.extend_from_slice(format!("\n[{n} bytes are missing here]\n").as_bytes());
+                        out.extend_from_slice(format!("\n[{}]\n", log::describe_gap(*n, None)).as_bytes());
                     }
                     log::Body::Data(_) | log::Body::Gap(_) => {}
                 }

@@ -157,7 +157,7 @@ pub(super) fn lines(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Vec<Line> {
     };
     let lines = match &chunk.body {
         log::Body::Gap(missing) => {
-            vec![of((0, &format!("[{missing} bytes of {} are missing here]", chunk.pipe.as_str())))]
+            vec![of((0, &format!("[{}]", log::describe_gap(*missing, Some(chunk.pipe.as_str())))))]
         }
         log::Body::Data(_) if chunk.pipe.holds_records() => {
             let line = |record: Record| {
