@@ -6,7 +6,7 @@
 #   PART=scale     an app of 5,000 components, the most there may be (FERRY_SCALE_COMPONENTS), provisioned and torn down
 #   PART=terraform Terraform's suite with OpenTofu, all real providers, a plan of 200 MB and a state of 100 MB
 #   PART=logs      a GiB printed at once arrives byte for byte; 1,000 kills on each database (FERRY_KILLS, FERRY_SEED) while
-#                  scripts print; 10 million random cases of masking
+#                  scripts print; a real OpenTelemetry collector takes what is ours; 10 million random cases of masking
 #   PART=linear    a million operations against both databases (FERRY_LINEAR_OPS)
 #   PART=load      the server killed under full load for 600 s (FERRY_SOAK_S); FERRY_LOAD=replicas: one of two replicas on
 #                  PostgreSQL; FERRY_LOAD=database: PostgreSQL itself
@@ -64,6 +64,7 @@ case $part in
     forgery) FERRY_FORGERIES=1000000 cargo test --release -p model forgeries -- --nocapture && exit 0 || exit 1 ;;
     fleet) fleet && exit 0 || exit 1 ;;
     store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
+    logs) scripts/python-tools.sh && scripts/apt-tools.sh && scripts/otel-collector.sh ;;&
     terraform) scripts/terraform-tools.sh all && scripts/terraform-tools.sh tofu ;;&
     apps) scripts/python-tools.sh && FERRY_ALL_MUTATIONS=1 cargo test --release -p config --test it -- --nocapture mutations ;;&
     sim | scale | terraform | logs | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
@@ -77,6 +78,7 @@ case $part in
     logs)
         FERRY_LOG_MIB=1024 it a_flood
         FERRY_KILLS=${FERRY_KILLS:-1000} it log_kills
+        it telemetry --include-ignored
         FERRY_MASK_CASES=10000000 FERRY_SEED=$RANDOM cargo test --release -p mask --test it -- --nocapture
         ;;
     linear) FERRY_LINEAR_OPS=${FERRY_LINEAR_OPS:-1000000} it linear --test-threads 1 ;;

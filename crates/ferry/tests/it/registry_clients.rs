@@ -12,7 +12,7 @@ fn target() -> PathBuf {
 }
 
 /// A program that a script has put below the target directory.
-fn tool(path: &str, script: &str) -> PathBuf {
+pub(crate) fn tool(path: &str, script: &str) -> PathBuf {
     let tool = target().join(path);
     assert!(tool.exists(), "{} is missing: run scripts/{script} first (`make test` does)", tool.display());
     tool

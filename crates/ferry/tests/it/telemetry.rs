@@ -20,6 +20,7 @@ use testkit::Backend;
 use testkit::system::{SOON, System, action, command, run, script, shown, until};
 
 use crate::clients::python_tool;
+use crate::registry_clients::tool;
 use crate::workflows::Rehearsal;
 use crate::{options, seconds};
 
@@ -386,13 +387,54 @@ async fn a_workflow_is_a_part_of_the_trace_of_who_started_it() {
     assert!(request.attributes["http.route"].as_str().unwrap().contains("/installs"), "{request:?}");
 }
 
+/// With the collector that `scripts/otel-collector.sh` builds: `make soak PART=logs`.
+#[tokio::test]
+#[ignore = "the collector takes minutes to build"]
+async fn a_real_collector_takes_what_is_ours() {
+    let program = tool("otelcol", "otel-collector.sh");
+    let dir = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let config = json!({
+        "receivers": { "otlp": { "protocols": { "http": { "endpoint": address.to_string() } } } },
+        "exporters": { "debug": { "verbosity": "detailed" } },
+        "service": {
+            "telemetry": { "metrics": { "level": "none" } },
+            "pipelines": ["logs", "traces", "metrics"]
+                .map(|signal| (signal, json!({ "receivers": ["otlp"], "exporters": ["debug"] })))
+                .into_iter()
+                .collect::<BTreeMap<_, _>>(),
+        },
+    });
+    let (file, said) = (dir.path().join("config.yaml"), dir.path().join("said"));
+    fs_err::write(&file, config.to_string()).unwrap();
+    let mut collector = std::process::Command::new(program)
+        .arg("--config")
+        .arg(format!("file:{}", file.display()))
+        .stderr(fs_err::File::create(&said).unwrap().into_parts().0)
+        .spawn()
+        .unwrap();
+    let endpoint = options().with("FERRY_TELEMETRY__ENDPOINT", format!("http://{address}"));
+    let system = System::start(endpoint.with("FERRY_TELEMETRY__METRICS_S", 1)).await;
+    let _runner = system.start_runner("a").await;
+    let job = system.run(vec![script("greet", "echo hello collector")]).await;
+    until("the collector has all three", SOON, async || {
+        let text = fs_err::read_to_string(&said).unwrap();
+        let parts =
+            ["Body: Str(hello collector)", job.id.as_str(), "step greet", "ferry_jobs", "log.iostream: Str(stdout)"];
+        let missing: Vec<_> = parts.into_iter().filter(|part| !text.contains(part)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(format!("{missing:?}")) }
+    })
+    .await;
+    collector.kill().unwrap();
+    collector.wait().unwrap();
+}
+
 /// The metrics of a process, as Prometheus's own checker likes them.
 async fn metrics(url: &str) -> String {
     let text = crate::security::http().get(url).send().await.unwrap().text().await.unwrap();
-    let ferry = crate::ferry();
-    let promtool = ferry.parent().and_then(|p| p.parent()).unwrap().join("promtool");
-    assert!(promtool.exists(), "{} is missing: run scripts/apt-tools.sh first (`make test` does)", promtool.display());
-    let mut child = std::process::Command::new(promtool)
+    let mut child = std::process::Command::new(tool("promtool", "apt-tools.sh"))
         .args(["check", "metrics"])
         .stdin(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
