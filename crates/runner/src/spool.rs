@@ -15,6 +15,7 @@ use model::constants::{BATCH_BYTES, CHUNK_BYTES};
 use model::log::{Body, Chunk, FrameError, NO_STEP, Pipe, UNKNOWN};
 
 const FILE_BYTES: u64 = 8 << 20;
+const ENDS: &str = "ends";
 /// How often a full spool looks whether the session has deleted something.
 const RECOUNT: Duration = Duration::from_millis(20);
 /// How much is read at a time; more than the largest frame that a writer makes.
@@ -137,6 +138,14 @@ impl SpoolWriter {
         true
     }
 
+    /// Notes where the pipes stand before a file is begun: those before it are deleted when they are sent.
+    fn note_ends(&self) -> io::Result<()> {
+        let ends = self.pipes.iter().map(|(pipe, state)| format!("{} {}\n", pipe.as_str(), state.offset));
+        let unfinished = self.spool.join("ends.new");
+        fs::write(&unfinished, ends.collect::<String>())?;
+        fs::rename(unfinished, self.spool.join(ENDS))
+    }
+
     fn has_room(&mut self, length: u64) -> bool {
         if !self.full && self.sizes.values().sum::<u64>() + length <= self.bound_bytes {
             return true;
@@ -162,6 +171,9 @@ impl SpoolWriter {
         if self.current.is_none() {
             // A file of this name can only be one whose first frame was torn by a full disk.
             let path = file_path(&self.spool, self.seq);
+            if self.seq > 0 {
+                self.note_ends()?;
+            }
             let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
             self.sizes.insert(self.seq, 0);
             self.current = Some((self.seq, file));
@@ -182,16 +194,29 @@ impl SpoolWriter {
     }
 }
 
+/// Where the pipes stood when the last file was begun; `None` of one that an older executor wrote.
+fn noted_ends(spool: &Path, last_file: u64) -> Option<BTreeMap<Pipe, u64>> {
+    let text = match fs::read_to_string(spool.join(ENDS)) {
+        Ok(text) => text,
+        Err(_) if last_file == 0 => String::new(),
+        Err(_) => return None,
+    };
+    let end = |line: &str| {
+        let (pipe, end) = line.split_once(' ')?;
+        Some((Pipe::parse(pipe)?, end.parse().ok()?))
+    };
+    let nothing = [(Pipe::Stdout, 0), (Pipe::Stderr, 0)];
+    Some(nothing.into_iter().chain(text.lines().filter_map(end)).collect())
+}
+
 /// Ends the log of an executor that is dead and has left no result: gaps of unknown length stand for what it had taken from its
 /// child and not written down. Done again, it changes nothing.
 pub fn mark_death(spool: &Path) -> io::Result<()> {
     let all = files(spool)?;
     let (mut next, mut marked) = (None, Vec::new());
-    // Where a pipe ends, and the step it was in. What was sent is deleted but for the last file.
-    let mut ends: BTreeMap<Pipe, (u64, u32)> = BTreeMap::new();
-    if all.first().is_none_or(|first| *first == 0) {
-        ends.extend([Pipe::Stdout, Pipe::Stderr].map(|pipe| (pipe, (0, NO_STEP))));
-    }
+    let file_seq = all.last().copied().unwrap_or(0);
+    // What was sent is deleted but for the last file.
+    let mut ends = noted_ends(spool, file_seq).unwrap_or_default();
     let mut place = 0;
     for first in &all {
         let bytes = match fs::read(file_path(spool, *first)) {
@@ -202,16 +227,15 @@ pub fn mark_death(spool: &Path) -> io::Result<()> {
         place = 0;
         while let Ok(Some((chunk, length))) = Chunk::decode(&bytes[place..]) {
             place += length;
-            ends.insert(chunk.pipe, (chunk.offset + chunk.body.len(), chunk.step));
+            ends.insert(chunk.pipe, chunk.offset + chunk.body.len());
             marked.extend((chunk.body == Body::Gap(UNKNOWN)).then_some(chunk.pipe));
-            next = Some((chunk.seq + 1, chunk.time_ns + chunk.lines() + 1));
+            next = Some((chunk.seq + 1, chunk.time_ns + chunk.lines() + 1, chunk.step));
         }
     }
-    let file_seq = all.last().copied().unwrap_or(0);
-    let (mut seq, earliest_ns) = next.unwrap_or((file_seq, 0));
+    let (mut seq, earliest_ns, step) = next.unwrap_or((file_seq, 0, NO_STEP));
     let mut time_ns = earliest_ns.max(wall_ns());
     let mut frames = Vec::new();
-    for (pipe, (offset, step)) in ends {
+    for (pipe, offset) in ends {
         if matches!(pipe, Pipe::Stdout | Pipe::Stderr) && !marked.contains(&pipe) {
             Chunk { seq, time_ns, pipe, step, offset, body: Body::Gap(UNKNOWN) }.encode(&mut frames);
             (seq, time_ns) = (seq + 1, time_ns + 2);
@@ -458,7 +482,7 @@ mod tests {
         fs::write(&path, &whole[..whole.len() - 2]).expect("write");
         for _ in 0..2 {
             mark_death(dir.path()).expect("marked");
-            let marks = [gap(1, Pipe::Stdout, 0, 3), gap(2, Pipe::Stderr, NO_STEP, 0)];
+            let marks = [gap(1, Pipe::Stdout, 0, 3), gap(2, Pipe::Stderr, 0, 0)];
             assert_eq!(shown(dir.path(), 1), marks);
             // The second mark may be torn by the death of the session.
             let whole = fs::read(&path).expect("read");
@@ -467,7 +491,7 @@ mod tests {
             assert_eq!(shown(dir.path(), 1), marks);
         }
 
-        // Of a pipe that is not in what is left, nobody knows the end.
+        // The end of a pipe that is not in what is left.
         let dir = tempfile::tempdir().expect("dir");
         let mut writer = SpoolWriter::new(dir.path(), 1 << 20);
         writer.write(Pipe::Stderr, 0, b"early");
@@ -475,7 +499,8 @@ mod tests {
         let chunks = writer.chunks();
         SpoolReader::new(dir.path(), chunks).ack(chunks).expect("ack");
         mark_death(dir.path()).expect("marked");
-        assert_eq!(shown(dir.path(), chunks), [gap(chunks, Pipe::Stdout, 0, 8 * CHUNK_BYTES as u64)]);
+        let marks = [gap(chunks, Pipe::Stdout, 0, 8 * CHUNK_BYTES as u64), gap(chunks + 1, Pipe::Stderr, 0, 5)];
+        assert_eq!(shown(dir.path(), chunks), marks);
     }
 
     #[test]
