@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Logs that nobody has written to for so long are not passed on any more.
 const BACKLOG_S: i64 = 86_400;
 /// Who has taken a log in hand has so long.
-const TURN_S: i64 = 60;
+const TURN_S: i64 = 20;
 /// Logs that are looked at at once.
 const LOGS: u64 = 64;
 

@@ -396,15 +396,13 @@ async fn a_real_collector_takes_what_is_ours() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
+    let pipeline = json!({ "receivers": ["otlp"], "exporters": ["debug"] });
     let config = json!({
         "receivers": { "otlp": { "protocols": { "http": { "endpoint": address.to_string() } } } },
         "exporters": { "debug": { "verbosity": "detailed" } },
         "service": {
             "telemetry": { "metrics": { "level": "none" } },
-            "pipelines": ["logs", "traces", "metrics"]
-                .map(|signal| (signal, json!({ "receivers": ["otlp"], "exporters": ["debug"] })))
-                .into_iter()
-                .collect::<BTreeMap<_, _>>(),
+            "pipelines": { "logs": pipeline, "traces": pipeline, "metrics": pipeline },
         },
     });
     let (file, said) = (dir.path().join("config.yaml"), dir.path().join("said"));
