@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt as _};
+use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
 
 use crate::uploads::Hashes;
 use crate::{Result, StoreError};
@@ -99,6 +99,16 @@ impl Blobs {
     pub async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
         self.store.put(&self.path(key), bytes.into()).await.map_err(|e| StoreError::Blob(e.to_string()))?;
         Ok(())
+    }
+
+    /// Stores a blob that nothing replaces; false where other bytes lie there. The same bytes again are no change.
+    pub async fn put_once(&self, key: &str, bytes: Bytes) -> Result<bool> {
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        match self.store.put_opts(&self.path(key), bytes.clone().into(), options).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(self.get(key).await? == bytes),
+            Err(other) => Err(StoreError::Blob(other.to_string())),
+        }
     }
 
     pub async fn get(&self, key: &str) -> Result<Bytes> {

@@ -233,7 +233,10 @@ pub(super) async fn put_piece(
     if !own {
         return Err(StoreError::NotFound("sealed file").into());
     }
-    state.store().blobs().put(&piece_key(&org, &upload, number), signed.body.clone()).await?;
+    // What a revision names stays what it was: a piece is written once.
+    if !state.store().blobs().put_once(&piece_key(&org, &upload, number), signed.body.clone()).await? {
+        return Err(ApiError::new(ErrorCode::Conflict, "this piece of the sealed file is there, with other bytes"));
+    }
     Ok("kept")
 }
 

@@ -135,6 +135,13 @@ async fn read(
     let open = |file: &Path| fs::File::open(file).map(|file| BufReader::with_capacity(256 << 10, file));
     let bad = |e: &dyn std::fmt::Display| StepFailure::new("terraform_failed", format!("the plan can't be read: {e}"));
     let mut secrets = terraform::secrets_of_plan(open(&file)?).map_err(|e| bad(&e))?.values;
+    if secrets.len() > SECRETS_MAX {
+        let text = format!(
+            "the plan has {} sensitive values: they are hidden where they are marked, and {SECRETS_MAX} of them everywhere else",
+            secrets.len()
+        );
+        run.host.log.borrow_mut().system(None, &text);
+    }
     secrets.truncate(SECRETS_MAX);
     let more = Masks::new(&secrets);
     let masks = run.host.secrets.masks();
