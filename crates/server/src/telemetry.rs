@@ -17,7 +17,7 @@ use model::spec::JobSpec;
 use model::{Clock as _, ExecutionId, JobId, JobState, OrgId, StepStatus, Timestamp, TraceContext, WorkflowId};
 use otlp::{Attributes, Record, Signal, Span, What};
 use serde_json::json;
-use store::{Forwarding, Store};
+use store::{Forwarding, Store, StoreError};
 use tokio::sync::mpsc;
 
 use crate::config::Telemetry;
@@ -354,7 +354,15 @@ impl Exporter {
         if !store.take_forwarding(log, now, now.plus_s(TURN_S)).await? {
             return Ok(true);
         }
-        let about = About::of(store, log, &self.resource).await?;
+        let about = match About::of(store, log, &self.resource).await {
+            Ok(about) => about,
+            Err(StoreError::NotFound(_)) => {
+                // Its job is gone, and the log will be soon.
+                store.forwarded(&log.log, i64::MAX as u64, now).await?;
+                return Ok(true);
+            }
+            Err(other) => return Err(other),
+        };
         let chunks = store.read_log(&log.log, log.from_seq).await?;
         let (mut records, mut size, mut next) = (Vec::new(), 0, log.from_seq);
         for chunk in &chunks {

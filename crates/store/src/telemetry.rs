@@ -132,9 +132,9 @@ impl Store {
         for (log, org, mut size) in logs {
             let kept_s = self.log_rules(&org).await?.retention_s.unwrap_or(TELEMETRY_S);
             let before = now.plus_s(-i64::try_from(kept_s).unwrap_or(i64::MAX / 2_000_000));
-            let before_ns = before.micros().max(0) as u64 * 1_000;
+            let before_ns = nanos(before);
             while trimmed < limit {
-                let Some(oldest) = self.oldest_segment(&log, now).await? else { break };
+                let Some(oldest) = self.oldest_segment(&log).await? else { break };
                 if oldest.until_ns >= before_ns && size <= TELEMETRY_BYTES_MAX {
                     break;
                 }
@@ -159,7 +159,7 @@ impl Store {
         Ok(trimmed)
     }
 
-    async fn oldest_segment(&self, log: &ExecutionId, now: Timestamp) -> Result<Option<Oldest>> {
+    async fn oldest_segment(&self, log: &ExecutionId) -> Result<Option<Oldest>> {
         let log = log.clone();
         self.logs_db()
             .read(move |tx| {
@@ -172,8 +172,15 @@ impl Store {
                         Some(next) => next.get(0)?,
                         None => {
                             let sql = "SELECT first_ns FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT 1";
-                            let hot = tx.get(sql, params![&log]).await?;
-                            hot.map_or_else(|| Ok(now.micros().max(0) as u64 * 1_000), |row| row.get(0))?
+                            match tx.get(sql, params![&log]).await? {
+                                Some(hot) => hot.get(0)?,
+                                None => {
+                                    let sql = "SELECT updated_at FROM log_heads WHERE execution_id = $1";
+                                    let head = tx.get(sql, params![&log]).await?;
+                                    let head = head.ok_or_else(|| StoreError::corrupt("log head"))?;
+                                    nanos(head.get(0)?)
+                                }
+                            }
                         }
                     };
                     Ok(Some(Oldest { next_seq: oldest.get(1)?, blob_key: oldest.get(2)?, size_bytes: oldest.get(3)?, until_ns }))
@@ -183,9 +190,13 @@ impl Store {
     }
 }
 
+fn nanos(time: Timestamp) -> u64 {
+    time.micros().max(0) as u64 * 1_000
+}
+
 /// The time of the next record: now, and after all that are there.
 async fn next_ns(tx: &mut Tx<'_>, log: &ExecutionId, now: Timestamp) -> Result<u64> {
-    let mut time = now.micros().max(0) as u64 * 1_000;
+    let mut time = nanos(now);
     for sql in [
         "SELECT first_ns, next_seq - first_seq FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq DESC LIMIT 1",
         "SELECT first_ns, next_seq - first_seq FROM log_segments WHERE execution_id = $1 ORDER BY first_seq DESC LIMIT 1",

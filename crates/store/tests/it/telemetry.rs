@@ -76,7 +76,16 @@ fn a_log_without_an_end_loses_what_is_old() {
         assert_eq!(world.store.verify_log(&log).await?, Ok(40));
         let blobs = world.place.dir.path().join("blobs/logs").join(world.org.as_str()).join(log.as_str());
         assert_eq!(fs_err::read_dir(blobs)?.count(), 2);
-        // All of it, once nobody has written for long; then it begins anew.
+        // The last one too, where nobody writes any more and the org has no rule.
+        world.store.seal_log(&world.org, &log, 1).await?;
+        world.store.set_log_rules(&world.org, LogRules::default()).await?;
+        world.clock.advance_s(29 * 86_400);
+        assert_eq!(world.store.trim_rolling_logs(world.now(), 10).await?, 0);
+        world.clock.advance_s(2 * 86_400);
+        assert_eq!(world.store.trim_rolling_logs(world.now(), 10).await?, 3);
+        assert_eq!(world.store.log_block(&log, LogAt::From(0)).await?, []);
+        world.store.set_log_rules(&world.org, LogRules { retention_s: Some(5_400), quota_bytes: None }).await?;
+        // A log that is as old as that is deleted as a whole; then it begins anew.
         world.clock.advance_s(86_400);
         assert_eq!(world.store.expire_logs(world.now(), 10).await?, 1);
         write(4).await?;
