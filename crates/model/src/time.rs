@@ -20,6 +20,12 @@ impl Timestamp {
         Self(time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64))
     }
 
+    /// Since 1970, as logs count; what is before or after all of that is its edge.
+    pub const fn nanos(self) -> u64 {
+        let nanos = self.0.saturating_mul(1_000);
+        if nanos < 0 { 0 } else { nanos as u64 }
+    }
+
     pub const fn micros(self) -> i64 {
         self.0
     }

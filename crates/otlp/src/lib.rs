@@ -41,7 +41,8 @@ pub enum Encoding {
 impl Encoding {
     /// By the content type of a request; None: neither.
     pub fn of(content_type: &str) -> Option<Self> {
-        match content_type.split(';').next().unwrap_or_default().trim() {
+        let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match kind.as_str() {
             "application/x-protobuf" | "application/protobuf" => Some(Self::Protobuf),
             "application/json" => Some(Self::Json),
             _ => None,
@@ -136,10 +137,14 @@ impl Record {
         self.resource.get("service.name").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// One line for people.
+    /// One line for people: nothing in it moves a terminal's cursor, or looks like another line.
     pub fn text(&self) -> String {
+        self.said().chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
+    }
+
+    fn said(&self) -> String {
         match &self.what {
-            What::Log { body, .. } => plain(body).replace('\n', " "),
+            What::Log { body, .. } => plain(body),
             What::Span(span) => {
                 let ms = span.end_ns.saturating_sub(self.time_ns) as f64 / 1e6;
                 let status = if span.status.is_empty() { String::new() } else { format!(" {}", span.status) };

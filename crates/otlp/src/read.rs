@@ -14,8 +14,9 @@ use crate::{Attributes, Encoding, Event, Link, Record, Signal, Span, What};
 
 /// Most records of one message.
 const RECORDS_MAX: usize = 20_000;
-/// Largest record, as JSON.
+/// Largest record, as JSON, and what all records of a message may take: each repeats its resource.
 const RECORD_BYTES_MAX: usize = 256 << 10;
+const BYTES_MAX: usize = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the message is no {} export request: {why}", .signal.as_str())]
@@ -29,14 +30,17 @@ pub struct DecodeError {
 pub struct Received {
     pub records: Vec<Vec<u8>>,
     pub refused: usize,
+    bytes: usize,
 }
 
 impl Received {
     fn take(&mut self, record: &Record) {
         let json = serde_json::to_vec(record).unwrap_or_default();
-        if json.is_empty() || json.len() > RECORD_BYTES_MAX || self.records.len() >= RECORDS_MAX {
+        let full = self.records.len() >= RECORDS_MAX || self.bytes + json.len() > BYTES_MAX;
+        if json.is_empty() || json.len() > RECORD_BYTES_MAX || full {
             self.refused += 1;
         } else {
+            self.bytes += json.len();
             self.records.push(json);
         }
     }

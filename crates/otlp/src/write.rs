@@ -64,11 +64,16 @@ pub fn answer(signal: Signal, encoding: Encoding, refused: usize, why: &str) -> 
     }
 }
 
-/// Runs of records with the same resource and scope.
-fn runs(records: &[Record]) -> impl Iterator<Item = (Resource, InstrumentationScope, &[Record])> {
+/// Runs of records with the same resource, to which `shared` is added, and the same scope.
+fn runs<'r>(
+    shared: &'r Attributes,
+    records: &'r [Record],
+) -> impl Iterator<Item = (Resource, InstrumentationScope, &'r [Record])> {
     records.chunk_by(|a, b| a.resource == b.resource && a.scope == b.scope).map(|run| {
         let scope = InstrumentationScope { name: run[0].scope.clone(), ..InstrumentationScope::default() };
-        (resource(&run[0].resource), scope, run)
+        let mut about = resource(shared);
+        about.attributes.extend(pairs(&run[0].resource));
+        (about, scope, run)
     })
 }
 
@@ -76,7 +81,8 @@ fn resource(attributes: &Attributes) -> Resource {
     Resource { attributes: pairs(attributes), ..Resource::default() }
 }
 
-pub fn encode_logs(records: &[Record]) -> Vec<u8> {
+/// `shared` is said of all of them: a resource that many records have is not kept with each.
+pub fn encode_logs(shared: &Attributes, records: &[Record]) -> Vec<u8> {
     let log = |record: &Record| {
         let What::Log { severity_number, severity_text, body } = &record.what else { return None };
         Some(LogRecord {
@@ -91,7 +97,7 @@ pub fn encode_logs(records: &[Record]) -> Vec<u8> {
             ..LogRecord::default()
         })
     };
-    let resource_logs = runs(records).map(|(resource, scope, run)| ResourceLogs {
+    let resource_logs = runs(shared, records).map(|(resource, scope, run)| ResourceLogs {
         resource: Some(resource),
         scope_logs: vec![ScopeLogs {
             scope: Some(scope),
@@ -103,7 +109,8 @@ pub fn encode_logs(records: &[Record]) -> Vec<u8> {
     logs::v1::ExportLogsServiceRequest { resource_logs: resource_logs.collect() }.encode_to_vec()
 }
 
-pub fn encode_spans(records: &[Record]) -> Vec<u8> {
+/// See [`encode_logs`].
+pub fn encode_spans(shared: &Attributes, records: &[Record]) -> Vec<u8> {
     let span = |record: &Record| {
         let What::Span(span) = &record.what else { return None };
         let kind = match span.kind.as_str() {
@@ -145,7 +152,7 @@ pub fn encode_spans(records: &[Record]) -> Vec<u8> {
             ..spans::Span::default()
         })
     };
-    let resource_spans = runs(records).map(|(resource, scope, run)| spans::ResourceSpans {
+    let resource_spans = runs(shared, records).map(|(resource, scope, run)| spans::ResourceSpans {
         resource: Some(resource),
         scope_spans: vec![spans::ScopeSpans {
             scope: Some(scope),

@@ -30,6 +30,7 @@ pub fn explain(state: &StateDir) -> anyhow::Result<Value> {
         "disabled_since": disabled,
         "trusted_keys": s.trust,
         "hosts": [s.url],
+        "metrics_listen": s.metrics_listen,
         "proxies": proxies(&s.url),
         "identity": format!("user id {} of this host, and no cloud role", rustix::process::geteuid().as_raw()),
         "job_groups": s.settings.groups,
@@ -73,8 +74,15 @@ pub fn text(e: &Value) -> String {
             row("trusts key", format!("{}; jobs signed by any other key are refused", plain(key)));
         }
         for host in e["hosts"].as_array().into_iter().flatten() {
-            row("talks to", format!("{}, outbound only; it listens on no port", plain(host)));
+            row("talks to", format!("{}, outbound only", plain(host)));
         }
+        row(
+            "listens on",
+            match e["metrics_listen"].as_str().unwrap_or_default() {
+                "" => "no port".into(),
+                address => format!("{address}, where it shows its own counters (/metrics), and nothing else"),
+            },
+        );
         if let Some(proxy) = e["proxies"].as_str() {
             row("through proxy", proxy.to_owned());
         }

@@ -30,7 +30,7 @@ pub(crate) struct Metrics {
     received: IntCounterVec,
     exported: IntCounterVec,
     export_failures: IntCounterVec,
-    not_exported: IntCounterVec,
+    dropped: IntCounterVec,
     polls: IntGauge,
     jobs: IntGaugeVec,
     workflows: IntGaugeVec,
@@ -70,7 +70,7 @@ impl Metrics {
                 "Requests that a collector did not take.",
                 &["signal"],
             )?,
-            not_exported: counters(
+            dropped: counters(
                 "ferry_otlp_dropped_records_total",
                 "Records that were given up because the collector was away, or refused them.",
                 &["signal"],
@@ -81,6 +81,11 @@ impl Metrics {
             runners: IntGauge::new("ferry_runners", "Runners that are not revoked.")?,
             registry,
         };
+        for signal in Signal::ALL {
+            for counter in [&metrics.received, &metrics.exported, &metrics.export_failures, &metrics.dropped] {
+                counter.with_label_values(&[signal.as_str()]);
+            }
+        }
         let info = IntGaugeVec::new(Opts::new("ferry_build_info", "The version of this program."), &["version"])?;
         info.with_label_values(&[VERSION]).set(1);
         let all: [Box<dyn Collector>; 13] = [
@@ -92,7 +97,7 @@ impl Metrics {
             Box::new(metrics.received.clone()),
             Box::new(metrics.exported.clone()),
             Box::new(metrics.export_failures.clone()),
-            Box::new(metrics.not_exported.clone()),
+            Box::new(metrics.dropped.clone()),
             Box::new(metrics.polls.clone()),
             Box::new(metrics.jobs.clone()),
             Box::new(metrics.workflows.clone()),
@@ -133,8 +138,8 @@ impl Metrics {
         self.export_failures.with_label_values(&[signal.as_str()]).inc();
     }
 
-    pub(crate) fn given_up(&self, signal: Signal, records: usize) {
-        self.not_exported.with_label_values(&[signal.as_str()]).inc_by(records as u64);
+    pub(crate) fn dropped(&self, signal: Signal, records: usize) {
+        self.dropped.with_label_values(&[signal.as_str()]).inc_by(records as u64);
     }
 
     /// Counts what the database knows, and gathers all.

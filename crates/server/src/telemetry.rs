@@ -27,7 +27,7 @@ use crate::{AppState, VERSION, metrics};
 /// Spans, and ends of things, that wait to be told.
 const WAITING: usize = 10_000;
 const BATCH: usize = 512;
-/// Records of logs in one request, about, and their bytes.
+/// What the lines of a log in one request take, about.
 const LOG_BYTES: usize = 1 << 20;
 const PAUSE: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -115,7 +115,7 @@ impl Spans {
         if let Some((send, metrics)) = &self.0
             && send.try_send(told).is_err()
         {
-            metrics.given_up(Signal::Traces, 1);
+            metrics.dropped(Signal::Traces, 1);
         }
     }
 }
@@ -130,7 +130,7 @@ fn span(
     attributes: Attributes,
 ) -> Record {
     Record {
-        time_ns: nanos(from),
+        time_ns: from.nanos(),
         resource: Attributes::new(),
         scope: "ferry".into(),
         attributes,
@@ -140,16 +140,12 @@ fn span(
             name: name.to_owned(),
             parent_span_id: parent.map(TraceContext::span_id).unwrap_or_default(),
             kind: "internal".into(),
-            end_ns: nanos(to).max(nanos(from)),
+            end_ns: to.max(from).nanos(),
             status: if failed.is_some() { "error".into() } else { String::new() },
             message: failed.unwrap_or_default(),
             ..Span::default()
         })),
     }
-}
-
-fn nanos(time: Timestamp) -> u64 {
-    time.micros().max(0) as u64 * 1_000
 }
 
 /// What tells a collector, where there is one.
@@ -250,7 +246,8 @@ impl Exporter {
         if status.is_success() {
             return Ok(());
         }
-        let transient = matches!(status.as_u16(), 408 | 429 | 500..);
+        // Only what is wrong with the message itself stays wrong: a key may be set, a path mended.
+        let transient = !matches!(status.as_u16(), 400 | 413 | 415 | 422);
         Err(Refused { transient, why: format!("it answered {status}") })
     }
 
@@ -283,9 +280,6 @@ impl Exporter {
             if spans.is_empty() {
                 continue;
             }
-            for span in &mut spans {
-                span.resource.clone_from(&self.resource);
-            }
             self.offer_spans(state, &spans).await;
         }
     }
@@ -293,11 +287,13 @@ impl Exporter {
     async fn offer_spans(&self, state: &AppState, spans: &[Record]) {
         let (began, mut pause) = (tokio::time::Instant::now(), PAUSE);
         loop {
-            let Err(refused) = self.send(state, Signal::Traces, spans.len(), otlp::encode_spans(spans)).await else {
+            let Err(refused) =
+                self.send(state, Signal::Traces, spans.len(), otlp::encode_spans(&self.resource, spans)).await
+            else {
                 return;
             };
             if !refused.transient || began.elapsed() > PATIENCE {
-                state.metrics.given_up(Signal::Traces, spans.len());
+                state.metrics.dropped(Signal::Traces, spans.len());
                 return;
             }
             tokio::time::sleep(pause).await;
@@ -309,17 +305,17 @@ impl Exporter {
         if !self.config.metrics {
             return;
         }
-        let started = nanos(conductor::SystemClock.now());
+        let started = conductor::SystemClock.now().nanos();
         loop {
             tokio::time::sleep(Duration::from_secs(self.config.metrics_s)).await;
             let Ok(gathered) = state.metrics.gather(state).await else { continue };
             let families = metrics::families(&gathered);
             let samples = families.iter().map(|family| family.samples.len()).sum();
-            let now = nanos(conductor::SystemClock.now());
+            let now = conductor::SystemClock.now().nanos();
             let message = otlp::encode_metrics(&self.resource, families, started, now);
             if self.send(state, Signal::Metrics, samples, message).await.is_err() {
                 // The next one says all of it anew.
-                state.metrics.given_up(Signal::Metrics, samples);
+                state.metrics.dropped(Signal::Metrics, samples);
             }
         }
     }
@@ -376,14 +372,14 @@ impl Exporter {
         }
         let outcome = match records.len() {
             0 => Ok(()),
-            count => self.send(state, Signal::Logs, count, otlp::encode_logs(&records)).await,
+            count => self.send(state, Signal::Logs, count, otlp::encode_logs(&about.resource, &records)).await,
         };
         match outcome {
             Err(Refused { transient: true, .. }) => {
                 store.forwarded(&log.log, log.from_seq, now.plus_s(PAUSE.as_secs() as i64)).await?;
                 return Ok(false);
             }
-            Err(_) => state.metrics.given_up(Signal::Logs, records.len()),
+            Err(_) => state.metrics.dropped(Signal::Logs, records.len()),
             Ok(()) => {}
         }
         store.forwarded(&log.log, next.max(log.from_seq), now).await?;
@@ -449,7 +445,7 @@ impl About {
         for (at, line) in text.split('\n').enumerate() {
             into.push(Record {
                 time_ns: chunk.time_ns + at as u64,
-                resource: self.resource.clone(),
+                resource: Attributes::new(),
                 scope: "ferry".into(),
                 attributes: attributes.clone(),
                 trace_id: context.as_ref().map(TraceContext::trace_id).unwrap_or_default(),

@@ -273,8 +273,8 @@ impl Store {
                     // The head first: writers change it too, and whoever holds it is not overtaken by them.
                     let held = tx
                         .exec(
-                            "UPDATE log_heads SET hot_bytes = hot_bytes - $4 WHERE execution_id = $1 AND $5 = (SELECT COUNT(*) FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3)",
-                            params![&id, first_seq, next_seq, size, batches],
+                            "UPDATE log_heads SET hot_bytes = hot_bytes - $4, size_bytes = size_bytes - $4 + $6 WHERE execution_id = $1 AND $5 = (SELECT COUNT(*) FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3)",
+                            params![&id, first_seq, next_seq, size, batches, stored],
                         )
                         .await?;
                     if held == 0 {

@@ -132,7 +132,7 @@ impl Store {
         for (log, org, mut size) in logs {
             let kept_s = self.log_rules(&org).await?.retention_s.unwrap_or(TELEMETRY_S);
             let before = now.plus_s(-i64::try_from(kept_s).unwrap_or(i64::MAX / 2_000_000));
-            let before_ns = nanos(before);
+            let before_ns = before.nanos();
             while trimmed < limit {
                 let Some(oldest) = self.oldest_segment(&log).await? else { break };
                 if oldest.until_ns >= before_ns && size <= TELEMETRY_BYTES_MAX {
@@ -146,8 +146,8 @@ impl Store {
                     .write(move |tx| {
                         let id = id.clone();
                         Box::pin(async move {
-                            let sql = "UPDATE log_heads SET first_seq = $2, size_bytes = $3 WHERE execution_id = $1 AND first_seq < $2";
-                            tx.exec(sql, params![&id, oldest.next_seq, size]).await?;
+                            let sql = "UPDATE log_heads SET first_seq = $2, size_bytes = size_bytes - $3 WHERE execution_id = $1 AND first_seq < $2";
+                            tx.exec(sql, params![&id, oldest.next_seq, oldest.size_bytes]).await?;
                             let sql = "DELETE FROM log_segments WHERE execution_id = $1 AND next_seq <= $2";
                             tx.exec(sql, params![&id, oldest.next_seq]).await
                         })
@@ -178,7 +178,7 @@ impl Store {
                                     let sql = "SELECT updated_at FROM log_heads WHERE execution_id = $1";
                                     let head = tx.get(sql, params![&log]).await?;
                                     let head = head.ok_or_else(|| StoreError::corrupt("log head"))?;
-                                    nanos(head.get(0)?)
+                                    head.get::<Timestamp>(0)?.nanos()
                                 }
                             }
                         }
@@ -190,13 +190,9 @@ impl Store {
     }
 }
 
-fn nanos(time: Timestamp) -> u64 {
-    time.micros().max(0) as u64 * 1_000
-}
-
 /// The time of the next record: now, and after all that are there.
 async fn next_ns(tx: &mut Tx<'_>, log: &ExecutionId, now: Timestamp) -> Result<u64> {
-    let mut time = nanos(now);
+    let mut time = now.nanos();
     for sql in [
         "SELECT first_ns, next_seq - first_seq FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq DESC LIMIT 1",
         "SELECT first_ns, next_seq - first_seq FROM log_segments WHERE execution_id = $1 ORDER BY first_seq DESC LIMIT 1",

@@ -132,30 +132,37 @@ async fn save(
         false if name.ends_with(".ndjson") => LogFormat::Ndjson,
         false => LogFormat::Text,
     };
-    let mut file = fs_err::File::create(path)?;
     let (mut chunks, mut size) = (client.log_bytes(stream, format, filter, gzip).await?, 0u64);
+    // Beside it until it is whole: what is there already is not lost to a log that can't be read.
+    let part = std::path::PathBuf::from(format!("{}.part", path.display()));
+    let mut file = fs_err::File::create(&part)?;
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk?;
         size += chunk.len() as u64;
         file.write_all(&chunk)?;
     }
     file.sync_all()?;
+    fs_err::rename(&part, path)?;
     out.success(&format!("{} holds the log, {size} bytes", path.display()));
     Ok(0)
 }
 
 async fn follow(client: &Client, out: &Output, stream: &LogStreamId, filter: &LogFilter) -> Result<u8> {
     let mut tail = client.tail_of(stream, filter, None);
-    let mut printer = Printer::new(out);
+    let (mut printer, mut plain) = (Printer::new(out), Plain::new(out.stdout_terminal));
     while let Some(item) = tail.next().await {
         match item? {
-            Tail::Chunk(chunk) => {
+            Tail::Chunk(mut chunk) => {
                 if out.json {
                     out.json_line(&chunk)?;
                 } else if filter.pipe.is_some() {
                     // What was asked for by name is data.
-                    out.stdout_bytes(chunk.text.as_bytes())?;
+                    if let Some(missing) = chunk.gap_bytes {
+                        out.warn(&model::log::describe_gap(missing, Some(&chunk.pipe)));
+                    }
+                    out.stdout_bytes(&plain.strip(chunk.text.as_bytes()))?;
                 } else {
+                    chunk.text = String::from_utf8_lossy(&plain.strip(chunk.text.as_bytes())).into_owned();
                     printer.chunk(&chunk)?;
                 }
             }

@@ -96,12 +96,12 @@ fn read(signal: Signal, bytes: &[u8]) -> Vec<Record> {
 proptest! {
     #[test]
     fn logs_read_back(records in proptest::collection::vec(record(log()), 0..6)) {
-        prop_assert_eq!(read(Signal::Logs, &encode_logs(&records)), records);
+        prop_assert_eq!(read(Signal::Logs, &encode_logs(&Attributes::new(), &records)), records);
     }
 
     #[test]
     fn spans_read_back(records in proptest::collection::vec(record(span()), 0..6)) {
-        prop_assert_eq!(read(Signal::Traces, &encode_spans(&records)), records);
+        prop_assert_eq!(read(Signal::Traces, &encode_spans(&Attributes::new(), &records)), records);
     }
 
     /// Neither random bytes nor a message that was cut or changed is taken for more than it is; nothing panics.
@@ -112,7 +112,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         bit in 0u8..8,
     ) {
-        let mut bytes = encode_spans(&records);
+        let mut bytes = encode_spans(&Attributes::new(), &records);
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         for signal in Signal::ALL {
@@ -132,6 +132,28 @@ fn a_message_within_a_message_without_end_is_refused() {
     let deep = format!("{}{}", r#"{"arrayValue":{"values":["#.repeat(200), "]}}".repeat(200));
     let json = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"body":{deep}}}]}}]}}]}}"#);
     assert!(decode(Signal::Logs, Encoding::Json, json.as_bytes(), 1).is_err());
+}
+
+/// A resource is repeated with every record: a small message must not become a large one.
+#[test]
+fn what_all_records_take_is_bounded() {
+    let resource = BTreeMap::from([("padding".to_owned(), json!("x".repeat(100 << 10)))]);
+    let what = What::Log { severity_number: 9, severity_text: String::new(), body: json!("y") };
+    let (scope, trace_id, span_id) = (String::new(), String::new(), String::new());
+    let one = Record {
+        time_ns: 1,
+        resource: Attributes::new(),
+        scope,
+        attributes: Attributes::new(),
+        trace_id,
+        span_id,
+        what,
+    };
+    let bytes = encode_logs(&resource, &vec![one; 2_000]);
+    assert!(bytes.len() < 200 << 10);
+    let received = decode(Signal::Logs, Encoding::Protobuf, &bytes, 1).expect("a message");
+    assert!(received.records.iter().map(Vec::len).sum::<usize>() <= 16 << 20);
+    assert_eq!(received.records.len() + received.refused, 2_000);
 }
 
 #[test]

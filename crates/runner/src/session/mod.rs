@@ -78,15 +78,17 @@ pub async fn run(options: Options) -> anyhow::Result<Ending> {
         Some(_) | None => options.url.clone(),
     };
     let http = net::client(&url, options.ca_file.as_deref()).map_err(|e| anyhow::anyhow!(net::chain(&e)))?;
-    let (session, key) = open_session(&options, &state, &http).await?;
-    let client = SessionClient::new(http, &session.url, session.runner_id.clone(), session.generation, key)
-        .with_hold(session.timing.hold_s);
+    // Before it joins, which would end the session of another: an address that is taken must not.
     let metrics = Metrics::default();
     if !options.metrics_listen.is_empty() {
         let listen = &options.metrics_listen;
         let address = metrics.clone().serve(listen).await.with_context(|| format!("can't listen on {listen}"))?;
         tracing::info!(%address, "serves /metrics");
     }
+    let (mut session, key) = open_session(&options, &state, &http).await?;
+    session.metrics_listen.clone_from(&options.metrics_listen);
+    let client = SessionClient::new(http, &session.url, session.runner_id.clone(), session.generation, key)
+        .with_hold(session.timing.hold_s);
     Driver::new(options, state, session, client.counted_by(metrics))?.run().await
 }
 
@@ -147,6 +149,7 @@ async fn join(
     }
     crash_point!("runner.joined");
     let session = SessionFile {
+        metrics_listen: String::new(),
         runner_id: answer.runner_id,
         name: answer.name,
         kind: answer.kind,

@@ -42,6 +42,9 @@ pub struct SessionFile {
     pub allow_paths: Vec<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
+    /// Where `/metrics` is served; nowhere when empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub metrics_listen: String,
     pub joined_at: Timestamp,
     /// Raised by every process that takes the session up: what it says counts more than what an earlier one said.
     #[serde(default)]

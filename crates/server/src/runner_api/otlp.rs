@@ -20,7 +20,7 @@ use crate::{AppState, request};
 /// What a message may hold after decompression: in memory it takes a few times as much.
 const PLAIN_BYTES_MAX: u64 = 16 << 20;
 /// Why records are refused.
-const TOO_LARGE: &str = "records of more than 256 KiB, and those beyond 20,000 of one request, are not taken";
+const TOO_LARGE: &str = "records of more than 256 KiB, and those beyond 20,000 or 16 MiB of one request, are not taken";
 const QUOTA: &str = "the logs of the org take all of its quota (`ferry orgs logs`)";
 
 /// Log records of any OpenTelemetry exporter (OTLP over HTTP; protobuf or JSON, gzip). They appear in the telemetry of the runner that the
@@ -60,12 +60,14 @@ async fn take(state: AppState, signal: Signal, request: Request) -> ApiResult<Re
         let (org, runner) = bearer(&state, &headers).await?;
         (org, runner, request::bytes(request, &state).await?)
     };
-    // Few at once: what a message takes in memory is bounded, and so is what all of them take.
+    // Few are unpacked at once: a message takes several times its size.
     let _turn = state.otlp_turns.acquire().await.map_err(|_| ApiError::new(ErrorCode::Unavailable, "closing"))?;
     let now = state.conductor.now();
-    let body = unpack(&headers, body)?;
-    let received = otlp::decode(signal, encoding, &body, now.micros().max(0) as u64 * 1_000)
-        .map_err(|error| ApiError::invalid(error.to_string()))?;
+    let read = tokio::task::spawn_blocking(move || {
+        let body = unpack(&headers, body)?;
+        otlp::decode(signal, encoding, &body, now.nanos()).map_err(|error| ApiError::invalid(error.to_string()))
+    });
+    let received = read.await.map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))??;
     let (count, size) = (received.records.len(), received.records.iter().map(Vec::len).sum::<usize>());
     let (mut refused, mut why) = (received.refused, if received.refused > 0 { TOO_LARGE } else { "" });
     // Compressed, records of one kind take about a tenth.

@@ -82,7 +82,7 @@ const QUOTA: &str = "the logs of the org take all of its quota: what jobs print 
 async fn erase(State(state): State<AppState>, Admin(at): Admin, Path(id): Path<String>) -> ApiResult<Json<LogStream>> {
     let source = Source::find(&state, &at.org, &id).await?;
     if let Owner::Job(Job { id, .. }) = &source.owner
-        && !source.is_over()
+        && !source.is_over(state.conductor.now())
     {
         return Err(ApiError::new(ErrorCode::Conflict, format!("job {id} has not ended: cancel it first")));
     }

@@ -172,6 +172,10 @@ impl Reader {
         let mut packer = gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
         let mut walk = self.walk(self.wanted.since, false);
         while let Some((part, chunks)) = self.next(&mut walk).await? {
+            // A search may send nothing for long: whoever has left must not be searched for.
+            if send.is_closed() || self.state.stop.is_cancelled() {
+                return Ok(());
+            }
             let mut bytes = Vec::new();
             for chunk in &chunks {
                 self.print(format, part, chunk, &mut bytes);
@@ -206,7 +210,7 @@ impl Reader {
             }
             (Format::Text, _) if by_line || chunk.pipe.holds_records() => {
                 for line in lines(&self.wanted, part, chunk) {
-                    out.extend_from_slice(line.text.as_bytes());
+                    out.extend_from_slice(line.shown().as_bytes());
                     out.push(b'\n');
                 }
             }

@@ -1,10 +1,15 @@
 //! Where a log stream comes from: the executions of a job, one after the other, or the exporters that speak for a runner.
 
-use model::{ExecutionId, JobState, LogStreamId, OrgId, StepResult};
+use std::time::Duration;
+
+use model::{ExecutionId, JobState, LogStreamId, OrgId, StepResult, Timestamp};
 use store::{ExecutionRow, Job, Runner, StoreError, telemetry_log, telemetry_runner, topic};
 
 use crate::AppState;
 use crate::error::ApiResult;
+
+/// How long a job is unknown before nothing more of its log is waited for.
+const UNKNOWN: Duration = Duration::from_secs(5);
 
 pub(super) struct Source {
     pub(super) org: OrgId,
@@ -73,9 +78,10 @@ impl Source {
         }
     }
 
-    /// Nothing more is expected.
-    pub(super) fn is_over(&self) -> bool {
-        !self.is_open() || matches!(&self.owner, Owner::Job(job) if job.state == JobState::Unknown)
+    /// Nothing more is expected. Of a job that has just become unknown, what its runner still has may be on its way.
+    pub(super) fn is_over(&self, now: Timestamp) -> bool {
+        let settled = |job: &Job| job.state == JobState::Unknown && now.since(job.updated_at) > UNKNOWN;
+        !self.is_open() || matches!(&self.owner, Owner::Job(job) if settled(job))
     }
 
     /// What is woken when it has more.

@@ -83,7 +83,7 @@ impl Tail {
             }
             self.source.look_again(&self.state).await?;
             let complete = self.forward().await?;
-            if self.source.is_over() {
+            if self.source.is_over(self.state.conductor.now()) {
                 let since = over_since.get_or_insert_with(tokio::time::Instant::now);
                 if complete || since.elapsed() > STRAGGLERS {
                     let end = serde_json::json!({ "status": self.source.status(), "complete": complete });
@@ -112,6 +112,9 @@ impl Tail {
             }
             loop {
                 let chunks = self.state.store().read_log(&part.id, self.seq).await?;
+                if self.send.is_closed() || self.state.stop.is_cancelled() {
+                    return Ok(true);
+                }
                 if chunks.is_empty() {
                     break;
                 }
@@ -145,7 +148,7 @@ fn message(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Option<sse::Event> {
     let cut = wanted.by_line() || chunk.pipe.holds_records();
     if cut {
         let found = lines(wanted, part, chunk);
-        text.extend(found.iter().flat_map(|line| [line.text.as_str(), "\n"]));
+        text.extend(found.iter().flat_map(|line| [line.shown(), "\n".to_owned()]));
         if found.is_empty() {
             return None;
         }

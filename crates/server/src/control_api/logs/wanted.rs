@@ -35,7 +35,7 @@ impl Wanted {
         let time = |key: &str| -> ApiResult<Option<u64>> {
             let parse =
                 |text: &str| Timestamp::try_from(text.to_owned()).map_err(|e| ApiError::invalid(format!("{key}: {e}")));
-            Ok(search.text(key).map(parse).transpose()?.map(|t| t.micros().max(0) as u64 * 1_000))
+            Ok(search.text(key).map(parse).transpose()?.map(Timestamp::nanos))
         };
         let pipe = |text: &str| {
             Pipe::parse(text).ok_or_else(|| {
@@ -134,6 +134,15 @@ pub(super) struct Line {
     record: Option<Record>,
 }
 
+impl Line {
+    /// As text for people: a record with its time, level and service.
+    pub(super) fn shown(&self) -> String {
+        let Some(record) = &self.record else { return self.text.clone() };
+        let time = Timestamp::from_micros((record.time_ns / 1000) as i64);
+        format!("{time} {:<5} {}: {}", self.severity.0, record.service(), self.text)
+    }
+}
+
 /// The record that a chunk of telemetry is.
 fn record_of(chunk: &Chunk) -> Option<Record> {
     match &chunk.body {
@@ -211,7 +220,10 @@ pub(super) fn record(source: &Source, part: &Part, chunk: &Chunk, line: Line) ->
         // The exporter's own time; the cursor is the order in which records arrived.
         wire.timestamp = Timestamp::from_micros((record.time_ns / 1000) as i64).to_string();
         wire.service_name = record.service().to_owned();
-        wire.log_attributes.extend(texts(&record.attributes));
+        // What Ferry says stands.
+        for (name, text) in texts(&record.attributes) {
+            wire.log_attributes.entry(name).or_insert(text);
+        }
         wire.resource_attributes.extend(texts(&record.resource));
         wire.scope_name = record.scope;
         wire.trace_id = record.trace_id;
