@@ -179,8 +179,11 @@ async fn pages(system: &System) -> anyhow::Result<Figure> {
     let (client, all) = (&system.client, LogFilter::pipe(Some("stdout")));
     let edge = async |cursor: Option<&str>| client.log_records(&job.log_stream_id, &all, cursor).await;
     let first: u64 = edge(None).await?.0.first().context("a record")?.cursor.parse()?;
-    let finished = job.executions.last().and_then(|e| e.finished_at).context("an end")?;
-    let last = finished.micros() as u64 * 1_000;
+    let url = format!("{}/v1/log-streams/{}/logs?order=desc&pipe=stdout", system.control_url, job.log_stream_id);
+    let request = reqwest::Client::builder().tls_certs_only([]).no_proxy().build()?.get(url);
+    let request = request.bearer_auth(system.token()).header("X-Nuon-Org-ID", system.org.id.as_str());
+    let newest: Vec<api::control::LogRecord> = request.send().await?.json().await?;
+    let last: u64 = newest.first().context("a last record")?.cursor.parse()?;
     let mut times = Vec::new();
     for n in 0..PAGES {
         // All over the log, in no order.
@@ -188,7 +191,7 @@ async fn pages(system: &System) -> anyhow::Result<Figure> {
         let begun = Instant::now();
         let (page, _) = edge(Some(&at.to_string())).await?;
         times.push(begun.elapsed().as_secs_f64() * 1000.0);
-        ensure!(n * 73 % PAGES > PAGES * 9 / 10 || !page.is_empty(), "an empty page");
+        ensure!(!page.is_empty(), "an empty page");
     }
     Ok(Figure::lower("log_page_ms", percentile(&mut times, 0.99), "ms", 20.0))
 }

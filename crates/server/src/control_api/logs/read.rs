@@ -17,7 +17,7 @@ use store::{LogAt, StoreError};
 use tokio::sync::mpsc;
 
 use super::source::{Part, Source};
-use super::wanted::{Wanted, lines, record};
+use super::wanted::{Wanted, lines, lines_within, record};
 use crate::AppState;
 use crate::error::ApiResult;
 
@@ -99,21 +99,22 @@ impl Reader {
         let edge = if descending { self.wanted.until } else { self.wanted.since };
         let mut walk = self.walk(cursor.or(edge), descending);
         let (mut records, mut next, mut scanned): (Vec<LogRecord>, _, _) = (Vec::new(), None, 0);
+        let bounds = match cursor {
+            Some(cursor) if descending => 0..=cursor,
+            Some(cursor) => cursor..=u64::MAX,
+            None => 0..=u64::MAX,
+        };
         let started = Instant::now();
         'pages: while let Some((part, mut chunks)) = self.next(&mut walk).await? {
             if descending {
                 chunks.reverse();
             }
             for chunk in &chunks {
-                let mut found = lines(&self.wanted, part, chunk);
+                let mut found = lines_within(&self.wanted, part, chunk, &bounds);
                 if descending {
                     found.reverse();
                 }
                 for line in found {
-                    let before = cursor.is_some_and(|c| if descending { line.nanos > c } else { line.nanos < c });
-                    if before {
-                        continue;
-                    }
                     if records.len() == PAGE {
                         next = Some(line.nanos);
                         break 'pages;

@@ -1,6 +1,8 @@
 //! What of a log is asked for, and what a line of it is.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::super::apps::Search;
 use super::source::{Owner, Part, Source};
@@ -130,7 +132,7 @@ pub(super) struct Line {
     /// Its time, which is its cursor too.
     pub(super) nanos: u64,
     pub(super) text: String,
-    severity: (String, i64),
+    severity: (Cow<'static, str>, i64),
     record: Option<Record>,
 }
 
@@ -153,6 +155,11 @@ fn record_of(chunk: &Chunk) -> Option<Record> {
 
 /// The lines of a chunk that are wanted.
 pub(super) fn lines(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Vec<Line> {
+    lines_within(wanted, part, chunk, &(0..=u64::MAX))
+}
+
+/// Those of them whose cursors are within some bounds; of a long chunk the others cost nothing.
+pub(super) fn lines_within(wanted: &Wanted, part: &Part, chunk: &Chunk, bounds: &RangeInclusive<u64>) -> Vec<Line> {
     if !wanted.takes_chunk(part, chunk) {
         return Vec::new();
     }
@@ -161,7 +168,7 @@ pub(super) fn lines(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Vec<Line> {
         at,
         nanos: chunk.time_ns + at as u64,
         text: text.to_owned(),
-        severity: (name.to_owned(), number),
+        severity: (Cow::Borrowed(name), number),
         record: None,
     };
     let lines = match &chunk.body {
@@ -171,7 +178,7 @@ pub(super) fn lines(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Vec<Line> {
         log::Body::Data(_) if chunk.pipe.holds_records() => {
             let line = |record: Record| {
                 let (name, number) = record.severity();
-                let severity = (name.to_owned(), number);
+                let severity = (Cow::Owned(name.to_owned()), number);
                 Line { at: 0, nanos: chunk.time_ns, text: record.text(), severity, record: Some(record) }
             };
             record_of(chunk).map(line).into_iter().collect()
@@ -179,10 +186,11 @@ pub(super) fn lines(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Vec<Line> {
         log::Body::Data(data) => {
             let text = String::from_utf8_lossy(data);
             let text = text.strip_suffix('\n').unwrap_or(&text);
-            text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).enumerate().map(of).collect()
+            let all = text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).enumerate();
+            all.filter(|(at, _)| bounds.contains(&(chunk.time_ns + *at as u64))).map(of).collect()
         }
     };
-    lines.into_iter().filter(|line| wanted.takes(line)).collect()
+    lines.into_iter().filter(|line| bounds.contains(&line.nanos) && wanted.takes(line)).collect()
 }
 
 pub(super) fn record(source: &Source, part: &Part, chunk: &Chunk, line: Line) -> LogRecord {
@@ -199,7 +207,7 @@ pub(super) fn record(source: &Source, part: &Part, chunk: &Chunk, line: Line) ->
         id: format!("{}.{}.{}", part.epoch, chunk.seq, line.at),
         timestamp: Timestamp::from_micros((line.nanos / 1000) as i64).to_string(),
         cursor: line.nanos.to_string(),
-        severity_text: line.severity.0,
+        severity_text: line.severity.0.into_owned(),
         severity_number: line.severity.1,
         service_name: "ferry-runner".into(),
         body: line.text,
