@@ -172,7 +172,7 @@ async fn an_exporter_reaches_its_own_install_and_nothing_else() {
     assert_eq!((taken[0].log_attributes["n"].as_str(), taken[0].trace_id.len()), ("7", 32));
 
     // Times beyond what is counted are no error.
-    let far = LogFilter { until: Some(model::Timestamp::from_micros(253_402_300_000_000_000)), ..LogFilter::default() };
+    let far = LogFilter { until: Some(model::Timestamp::from_micros(253_370_764_800_000_000)), ..LogFilter::default() };
     assert_eq!(records(&system.client, &stream, &far).await.len(), 1);
 
     // What is wrong is said, and nothing is kept of it.
