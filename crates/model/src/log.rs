@@ -3,6 +3,8 @@
 //! A frame is a fixed header, the payload, and a checksum over both. The executor numbers chunks as it writes them, so any
 //! runner process sends the same bytes under the same number.
 
+use crate::{ExecutionId, LogStreamId, RunnerId, id};
+
 /// Where a chunk comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pipe {
@@ -32,6 +34,14 @@ impl Pipe {
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.as_str() == text)
+    }
+
+    /// The level of what it says, by the name and the number that OpenTelemetry has for it.
+    pub const fn severity(self) -> (&'static str, i64) {
+        match self {
+            Self::Stderr => ("ERROR", 17),
+            Self::System | Self::Stdout | Self::Logs | Self::Traces | Self::Metrics => ("INFO", 9),
+        }
     }
 
     /// Whether its chunks are records, not bytes in a row.
@@ -80,6 +90,30 @@ pub fn describe_gap(missing: u64, pipe: Option<&str>) -> String {
         UNKNOWN => format!("the executor died: an unknown number of bytes{of} may be missing here"),
         _ => format!("{missing} bytes{of} are missing here"),
     }
+}
+
+/// The lines of a piece of text, without their ends.
+pub fn lines_of(text: &str) -> impl Iterator<Item = &str> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
+}
+
+/// The names of a runner's telemetry among log streams and logs: other views of the same runner.
+pub fn telemetry_stream(runner: &RunnerId) -> LogStreamId {
+    twin(LogStreamId::PREFIX, runner.as_str(), LogStreamId::parse)
+}
+
+pub fn telemetry_log(runner: &RunnerId) -> ExecutionId {
+    twin(ExecutionId::PREFIX, runner.as_str(), ExecutionId::parse)
+}
+
+/// The runner whose telemetry a log stream is, if it is one.
+pub fn telemetry_runner(stream: &LogStreamId) -> RunnerId {
+    twin(RunnerId::PREFIX, stream.as_str(), RunnerId::parse)
+}
+
+fn twin<T>(prefix: &'static str, of: &str, parse: fn(&str) -> Result<T, id::InvalidId>) -> T {
+    parse(&id::twin(prefix, of)).expect("a twin of an id is one")
 }
 
 impl Body {

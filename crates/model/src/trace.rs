@@ -47,6 +47,11 @@ impl TraceContext {
         self.span(u64::from_str_radix(&digest.hex()[..16], 16).unwrap_or(1))
     }
 
+    /// The span of a step of an execution of this job: the executor and the control plane say the same.
+    pub fn step(&self, execution: &str, step: usize) -> Self {
+        self.span_of(&format!("{execution}/{step}"))
+    }
+
     pub fn trace_id(&self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.trace))
     }
@@ -54,11 +59,6 @@ impl TraceContext {
     pub fn span_id(&self) -> String {
         format!("{:016x}", u64::from_be_bytes(self.span))
     }
-}
-
-/// The name of a step's span.
-pub fn step_name(execution: &str, step: usize) -> String {
-    format!("{execution}/{step}")
 }
 
 impl TryFrom<String> for TraceContext {

@@ -161,7 +161,7 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
     let mut env = child.env.clone();
     if let Some(job) = &host.trace {
         // What the child exports itself becomes a part of its step.
-        let step = job.span_of(&model::trace::step_name(host.dir.name(), child.step));
+        let step = job.step(host.dir.name(), child.step);
         env.entry("TRACEPARENT".into()).or_insert_with(|| step.to_string());
     }
     let told = ShimFile {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{ErrorCode, headers};
 use axum::extract::FromRequestParts;
+use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use model::{OrgId, Role, Timestamp, TokenId};
@@ -15,6 +16,16 @@ use crate::error::ApiError;
 
 /// When tokens were last used; written in batches.
 pub(crate) type TokenUses = Arc<Mutex<HashMap<TokenId, Timestamp>>>;
+
+/// The token of an `Authorization` header.
+pub(crate) fn bearer(header: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+pub(crate) fn note_use(state: &AppState, token: TokenId, now: Timestamp) {
+    state.token_uses.lock().unwrap_or_else(PoisonError::into_inner).insert(token, now);
+}
 
 /// A signed-in account, in no org yet.
 pub(crate) struct Caller(pub(crate) TokenOwner);
@@ -28,16 +39,11 @@ impl FromRequestParts<AppState> for Caller {
                 .hint("send `Authorization: Bearer TOKEN`; `ferry auth login` stores one for the CLI")
         };
         let header = parts.headers.get(AUTHORIZATION).ok_or_else(|| refused("no token was sent"))?;
-        let token = header
-            .to_str()
-            .ok()
-            .and_then(|h| h.strip_prefix("Bearer ").or_else(|| h.strip_prefix("bearer ")))
-            .ok_or_else(|| refused("the Authorization header is not `Bearer TOKEN`"))?;
+        let token = bearer(header).ok_or_else(|| refused("the Authorization header is not `Bearer TOKEN`"))?;
         let now = state.conductor.now();
-        match state.store().authenticate(token.trim(), now).await {
+        match state.store().authenticate(token, now).await {
             Ok(owner) => {
-                let mut uses = state.token_uses.lock().unwrap_or_else(PoisonError::into_inner);
-                uses.insert(owner.token_id.clone(), now);
+                note_use(state, owner.token_id.clone(), now);
                 Ok(Self(owner))
             }
             Err(StoreError::NotFound(_)) => Err(refused("the token is unknown, expired or revoked")),

@@ -12,7 +12,7 @@ use conductor::Conductor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use model::log::{Body, Chunk, Pipe, describe_gap};
+use model::log::{Body, Chunk, describe_gap, lines_of};
 use model::spec::JobSpec;
 use model::{Clock as _, ExecutionId, JobId, JobState, OrgId, StepStatus, Timestamp, TraceContext, WorkflowId};
 use otlp::{Attributes, Record, Signal, Span, What};
@@ -150,12 +150,17 @@ fn span(
 
 /// What tells a collector, where there is one.
 pub(crate) struct Exporter {
+    collector: Collector,
+    told: mpsc::Receiver<Told>,
+    ended: mpsc::Receiver<(OrgId, WorkflowId)>,
+}
+
+struct Collector {
     config: Telemetry,
     headers: HeaderMap,
     http: reqwest::Client,
+    /// Who tells it all.
     resource: Attributes,
-    told: mpsc::Receiver<Told>,
-    ended: mpsc::Receiver<(OrgId, WorkflowId)>,
 }
 
 /// The exporter that the configuration asks for, and the ends of its channels.
@@ -184,14 +189,13 @@ pub(crate) fn prepare(
         ("service.version".to_owned(), json!(VERSION)),
         ("service.instance.id".to_owned(), json!(format!("{:016x}", conductor::random_u128() as u64))),
     ]);
-    let exporter = Exporter {
+    let collector = Collector {
         headers: headers(config.headers.as_deref().unwrap_or_default())?,
         config: config.clone(),
         http: http.build()?,
         resource,
-        told,
-        ended,
     };
+    let exporter = Exporter { collector, told, ended };
     if !config.traces {
         return Ok((conductor, Spans::default(), Some(exporter)));
     }
@@ -206,21 +210,20 @@ struct Refused {
 }
 
 impl Exporter {
-    pub(crate) async fn run(mut self, state: AppState) {
-        let (told, ended) = (
-            std::mem::replace(&mut self.told, mpsc::channel(1).1),
-            std::mem::replace(&mut self.ended, mpsc::channel(1).1),
-        );
-        let stop = state.stop.clone();
+    pub(crate) async fn run(self, state: AppState) {
+        let Self { collector, told, ended } = self;
         let all = async {
-            tokio::join!(self.tell_spans(&state, told, ended), self.tell_metrics(&state), self.tell_logs(&state));
+            let spans = collector.tell_spans(&state, told, ended);
+            tokio::join!(spans, collector.tell_metrics(&state), collector.tell_logs(&state));
         };
         tokio::select! {
             () = all => {}
-            () = stop.cancelled() => {}
+            () = state.stop.cancelled() => {}
         }
     }
+}
 
+impl Collector {
     async fn send(&self, state: &AppState, signal: Signal, records: usize, message: Vec<u8>) -> Result<(), Refused> {
         let outcome = self.post(signal, message).await;
         match &outcome {
@@ -360,6 +363,10 @@ impl Exporter {
             Err(other) => return Err(other),
         };
         let chunks = store.read_log(&log.log, log.from_seq).await?;
+        if chunks.is_empty() {
+            // A head that promises more than there is: looked at again when the turn is over.
+            return Ok(false);
+        }
         let (mut records, mut size, mut next) = (Vec::new(), 0, log.from_seq);
         for chunk in &chunks {
             let before = records.len();
@@ -382,7 +389,7 @@ impl Exporter {
             Err(_) => state.metrics.dropped(Signal::Logs, records.len()),
             Ok(()) => {}
         }
-        store.forwarded(&log.log, next.max(log.from_seq), now).await?;
+        store.forwarded(&log.log, next, now).await?;
         Ok(true)
     }
 }
@@ -434,15 +441,11 @@ impl About {
             attributes.insert("ferry.step".into(), json!(step));
         }
         let context = self.trace.as_ref().map(|trace| match step {
-            Some(_) => step_span(trace, &self.execution, chunk.step as usize),
+            Some(_) => trace.step(self.execution.as_str(), chunk.step as usize),
             None => trace.clone(),
         });
-        let (severity_number, severity_text) = match chunk.pipe {
-            Pipe::Stderr => (17, "ERROR"),
-            _ => (9, "INFO"),
-        };
-        let text = text.strip_suffix('\n').unwrap_or(&text);
-        for (at, line) in text.split('\n').enumerate() {
+        let (severity_text, severity_number) = chunk.pipe.severity();
+        for (at, line) in lines_of(&text).enumerate() {
             into.push(Record {
                 time_ns: chunk.time_ns + at as u64,
                 resource: Attributes::new(),
@@ -450,19 +453,10 @@ impl About {
                 attributes: attributes.clone(),
                 trace_id: context.as_ref().map(TraceContext::trace_id).unwrap_or_default(),
                 span_id: context.as_ref().map(TraceContext::span_id).unwrap_or_default(),
-                what: What::Log {
-                    severity_number,
-                    severity_text: severity_text.into(),
-                    body: json!(line.strip_suffix('\r').unwrap_or(line)),
-                },
+                what: What::Log { severity_number, severity_text: severity_text.into(), body: json!(line) },
             });
         }
     }
-}
-
-/// The span of a step, as its executor has it too.
-fn step_span(job: &TraceContext, execution: &ExecutionId, step: usize) -> TraceContext {
-    job.span_of(&model::trace::step_name(execution.as_str(), step))
 }
 
 /// What a job is a part of, where it is traced.
@@ -492,7 +486,7 @@ async fn job_spans(state: &AppState, org: &OrgId, id: &JobId, execution: &Execut
     let mut spans = vec![span(&context, Some(&parent), &name, (job.created_at, end), failed, attributes)];
     for (at, step) in execution.steps.iter().enumerate() {
         let Some(started) = step.started_at else { continue };
-        let own = step_span(&context, &execution.id, at);
+        let own = context.step(execution.id.as_str(), at);
         let failed = (step.status != StepStatus::Finished).then(|| step.error.clone().unwrap_or_default());
         let attributes = BTreeMap::from([("ferry.job.id".to_owned(), json!(id))]);
         let times = (started, step.finished_at.unwrap_or(end));

@@ -1,9 +1,7 @@
 //! What exporters send in the name of a runner: records in a log that belongs to the runner, not to an execution.
 
-use std::collections::BTreeMap;
-
-use model::log::{Body, Chunk, NO_STEP, Pipe};
-use model::{ExecutionId, LogStreamId, OrgId, RunnerId, Timestamp, TokenId, id};
+use model::log::{Body, Chunk, NO_STEP, Pipe, telemetry_log};
+use model::{ExecutionId, OrgId, RunnerId, Timestamp, TokenId};
 
 use crate::accounts::telemetry_hash;
 use crate::db::{Tx, params};
@@ -15,24 +13,6 @@ const BATCH_BYTES: usize = 2 << 20;
 /// How long telemetry is kept where the org has no rule, and how much of it a runner may have.
 const TELEMETRY_S: u64 = 30 * 86_400;
 const TELEMETRY_BYTES_MAX: u64 = 1 << 30;
-
-/// The names of a runner's telemetry among log streams and logs: other views of the same runner.
-pub fn telemetry_stream(runner: &RunnerId) -> LogStreamId {
-    twin(LogStreamId::PREFIX, runner.as_str(), LogStreamId::parse)
-}
-
-pub fn telemetry_log(runner: &RunnerId) -> ExecutionId {
-    twin(ExecutionId::PREFIX, runner.as_str(), ExecutionId::parse)
-}
-
-/// The runner whose telemetry a log stream is, if it is one.
-pub fn telemetry_runner(stream: &LogStreamId) -> RunnerId {
-    twin(RunnerId::PREFIX, stream.as_str(), RunnerId::parse)
-}
-
-fn twin<T>(prefix: &'static str, of: &str, parse: fn(&str) -> std::result::Result<T, id::InvalidId>) -> T {
-    parse(&id::twin(prefix, of)).expect("a twin of an id is one")
-}
 
 impl Store {
     /// The runner that a telemetry token speaks for, and its org.
@@ -213,111 +193,4 @@ async fn insert(tx: &mut Tx<'_>, log: &ExecutionId, first: &Chunk, end: u64, pla
     )
     .await?;
     Ok(size)
-}
-
-/// How much is going on, over all orgs.
-#[derive(Debug, Default)]
-pub struct OpenCounts {
-    /// By state.
-    pub jobs: BTreeMap<String, i64>,
-    /// By status.
-    pub workflows: BTreeMap<String, i64>,
-    pub runners: i64,
-}
-
-/// The conditions of partial indexes, letter by letter: finished ones are not looked at.
-const QUEUED: &str = "SELECT 'queued', COUNT(*) FROM jobs WHERE state = 'queued'";
-const LIVE: &str =
-    "SELECT state, COUNT(*) FROM jobs WHERE state IN ('available', 'in-progress', 'unknown') GROUP BY state";
-const OPEN: &str = "SELECT status, COUNT(*) FROM workflows WHERE status IN ('pending', 'in-progress', 'approval-awaiting') GROUP BY status";
-
-impl Store {
-    pub async fn open_counts(&self) -> Result<OpenCounts> {
-        self.main()
-            .read(move |tx| {
-                Box::pin(async move {
-                    let mut counts = OpenCounts {
-                        jobs: ["queued", "available", "in-progress", "unknown"].map(|state| (state.into(), 0)).into(),
-                        workflows: ["pending", "in-progress", "approval-awaiting"].map(|s| (s.into(), 0)).into(),
-                        runners: 0,
-                    };
-                    for sql in [QUEUED, LIVE] {
-                        for row in tx.query(sql, params![]).await? {
-                            counts.jobs.insert(row.get(0)?, row.get(1)?);
-                        }
-                    }
-                    for row in tx.query(OPEN, params![]).await? {
-                        counts.workflows.insert(row.get(0)?, row.get(1)?);
-                    }
-                    let row = tx.get("SELECT COUNT(*) FROM runners WHERE revoked_at IS NULL", params![]).await?;
-                    counts.runners = row.map_or(Ok(0), |row| row.get(0))?;
-                    Ok(counts)
-                })
-            })
-            .await
-    }
-
-    /// Logs with something that no collector has yet, which somebody wrote to since then.
-    pub async fn forwardable(&self, since: Timestamp, now: Timestamp, limit: u64) -> Result<Vec<Forwarding>> {
-        self.logs_db()
-            .read(move |tx| {
-                Box::pin(async move {
-                    let sql = "SELECT execution_id, org_id, forwarded_seq FROM log_heads WHERE forwarded_seq < next_seq AND updated_at >= $1 AND forward_until <= $2 AND deleted_at IS NULL AND rolling = 0 ORDER BY updated_at LIMIT $3";
-                    let rows = tx.query(sql, params![since, now, limit]).await?;
-                    let of = |row: &crate::db::Row| {
-                        Ok(Forwarding { log: row.get(0)?, org: row.get(1)?, from_seq: row.get(2)? })
-                    };
-                    rows.iter().map(of).collect()
-                })
-            })
-            .await
-    }
-
-    /// Takes a log in hand, so that nobody else forwards it until then; false: somebody does, or has.
-    pub async fn take_forwarding(&self, of: &Forwarding, now: Timestamp, until: Timestamp) -> Result<bool> {
-        let of = of.clone();
-        self.logs_db()
-            .write(move |tx| {
-                let of = of.clone();
-                Box::pin(async move {
-                    let sql = "UPDATE log_heads SET forward_until = $4 WHERE execution_id = $1 AND forwarded_seq = $2 AND forward_until <= $3";
-                    Ok(tx.exec(sql, params![&of.log, of.from_seq, now, until]).await? == 1)
-                })
-            })
-            .await
-    }
-
-    /// Notes how far a log was forwarded; it may go on `after` that time.
-    pub async fn forwarded(&self, log: &ExecutionId, next_seq: u64, after: Timestamp) -> Result<()> {
-        let log = log.clone();
-        self.logs_db()
-            .write(move |tx| {
-                let log = log.clone();
-                Box::pin(async move {
-                    let sql = "UPDATE log_heads SET forwarded_seq = $2, forward_until = $3 WHERE execution_id = $1 AND forwarded_seq <= $2";
-                    tx.exec(sql, params![&log, next_seq, after]).await
-                })
-            })
-            .await?;
-        Ok(())
-    }
-
-    /// An execution by its id alone, for those who look after all of them.
-    pub async fn execution_of_anyone(&self, id: &ExecutionId) -> Result<crate::ExecutionRow> {
-        let id = id.clone();
-        self.main()
-            .glance(move |tx| {
-                let id = id.clone();
-                Box::pin(async move { crate::executions::by_id(tx, &id).await })
-            })
-            .await
-    }
-}
-
-/// A log that is to be forwarded from some chunk on.
-#[derive(Debug, Clone)]
-pub struct Forwarding {
-    pub log: ExecutionId,
-    pub org: OrgId,
-    pub from_seq: u64,
 }

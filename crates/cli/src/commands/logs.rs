@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use api::client::{Client, LogFilter, LogFormat, Tail};
 use api::control::LogRecord;
 use futures::StreamExt as _;
+use model::log::telemetry_stream;
 use model::{BuildId, JobId, LogStreamId, Timestamp};
 
 use super::builds;
@@ -26,9 +27,7 @@ pub(super) async fn run(client: &Client, out: &Output, args: Logs) -> Result<u8>
         if options.follow && options.since.is_none() {
             options.since = Some(Timestamp::from_system(SystemTime::now() - RECENT));
         }
-        let stream = LogStreamId::parse(&model::id::twin(LogStreamId::PREFIX, runner.as_str()));
-        let stream = stream.map_err(|e| CliError::new(Exit::NotFound, e.to_string()))?;
-        return show(client, out, &stream, options).await;
+        return show(client, out, &telemetry_stream(&runner), options).await;
     }
     let id = id.unwrap_or_default();
     if let Ok(stream) = LogStreamId::parse(&id) {

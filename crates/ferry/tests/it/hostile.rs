@@ -32,7 +32,7 @@ fn attacks(state_dir: &Path, runner: i32) -> Vec<Attack> {
         Attack {
             limits: Limits { processes: Some(200), ..Limits::default() },
             timeout_s: 2,
-            ..one("fork bomb", "bomb() { bomb | bomb & }; bomb; sleep 60", (Outcome::TimedOut, "timeout"))
+            ..one("fork bomb", "bomb() { bomb | bomb & }; bomb; exec sleep 60", (Outcome::TimedOut, "timeout"))
         },
         Attack {
             limits: Limits { memory_bytes: Some(128 << 20), ..Limits::default() },

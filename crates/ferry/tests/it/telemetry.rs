@@ -13,7 +13,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use model::{JobState, LogStreamId, Role, TraceContext, id};
+use model::{JobState, LogStreamId, Role, TraceContext};
 use otlp::{Encoding, Record, Signal, What};
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -32,8 +32,7 @@ async fn token(system: &System, name: &str) -> Token {
 }
 
 async fn stream(system: &System) -> LogStreamId {
-    let runner = system.runner().await.id;
-    LogStreamId::parse(&id::twin(LogStreamId::PREFIX, runner.as_str())).unwrap()
+    model::log::telemetry_stream(&system.runner().await.id)
 }
 
 async fn records(client: &Client, stream: &LogStreamId, filter: &LogFilter) -> Vec<LogRecord> {

@@ -15,7 +15,7 @@ use store::{StoreError, topic};
 
 use super::session::Signed;
 use crate::error::{ApiError, ApiResult};
-use crate::{AppState, request};
+use crate::{AppState, auth, request};
 
 /// What a message may hold after decompression: in memory it takes a few times as much.
 const PLAIN_BYTES_MAX: u64 = 16 << 20;
@@ -99,14 +99,12 @@ async fn bearer(state: &AppState, headers: &HeaderMap) -> ApiResult<(OrgId, Runn
         ApiError::new(ErrorCode::Unauthenticated, text)
             .hint("send `Authorization: Bearer TOKEN` with one of `ferry tokens create NAME --telemetry INSTALL`")
     };
-    let (scheme, token) = text(headers, &AUTHORIZATION).split_once(' ').unwrap_or_default();
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(refused("no telemetry token was sent"));
-    }
+    let token = headers.get(AUTHORIZATION).and_then(auth::bearer);
+    let token = token.ok_or_else(|| refused("no telemetry token was sent"))?;
     let now = state.conductor.now();
-    match state.store().authenticate_telemetry(token.trim(), now).await {
+    match state.store().authenticate_telemetry(token, now).await {
         Ok((id, org, runner)) => {
-            state.token_uses.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(id, now);
+            auth::note_use(state, id, now);
             Ok((org, runner))
         }
         Err(StoreError::NotFound(_)) => Err(refused("the token is no telemetry token, or is expired or revoked")),

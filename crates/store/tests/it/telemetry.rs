@@ -1,7 +1,7 @@
 //! Logs without an end, and logs that are passed on.
 
-use model::log::{Body, Pipe};
-use store::{LogAt, LogRules, telemetry_log, telemetry_runner, telemetry_stream};
+use model::log::{Body, Pipe, telemetry_log, telemetry_runner, telemetry_stream};
+use store::{LogAt, LogRules};
 
 use crate::kit::on_both;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use model::log::{telemetry_log, telemetry_runner};
 use model::{ExecutionId, JobState, LogStreamId, OrgId, StepResult, Timestamp};
-use store::{ExecutionRow, Job, Runner, StoreError, telemetry_log, telemetry_runner, topic};
+use store::{ExecutionRow, Job, Runner, StoreError, topic};
 
 use crate::AppState;
 use crate::error::ApiResult;

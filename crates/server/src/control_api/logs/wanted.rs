@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::super::apps::Search;
-use super::source::{Owner, Part, Source};
-use crate::error::{ApiError, ApiResult};
 use api::control::LogRecord;
 use model::Timestamp;
 use model::log::{self, Chunk, Pipe};
 use otlp::Record;
 use regex::{Regex, RegexBuilder};
+
+use super::super::apps::Search;
+use super::source::{Owner, Part, Source};
+use crate::error::{ApiError, ApiResult};
 
 /// What a pattern may take, compiled.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -77,8 +78,8 @@ impl Wanted {
     /// A step that nobody has, where steps are known, is a mistake.
     fn check_step(&self, parts: &[Part]) -> ApiResult<()> {
         let Some(step) = &self.step else { return Ok(()) };
-        let mut names: Vec<&str> = parts.iter().flat_map(|p| &p.steps).map(|s| s.name.as_str()).collect();
-        names.dedup();
+        // Those of the newest execution: the others had the same.
+        let names: Vec<&str> = parts.last().iter().flat_map(|p| &p.steps).map(|s| s.name.as_str()).collect();
         if names.is_empty() || names.contains(&step.as_str()) {
             return Ok(());
         }
@@ -108,13 +109,6 @@ impl Wanted {
             && self.until.is_none_or(|until| line.nanos <= until)
             && self.text.as_ref().is_none_or(|text| line.text.contains(text.as_str()))
             && self.regex.as_ref().is_none_or(|regex| regex.is_match(&line.text))
-    }
-}
-
-fn severity(pipe: Pipe) -> (&'static str, i64) {
-    match pipe {
-        Pipe::Stderr => ("ERROR", 17),
-        _ => ("INFO", 9),
     }
 }
 
@@ -163,7 +157,7 @@ pub(super) fn lines_within(wanted: &Wanted, part: &Part, chunk: &Chunk, bounds: 
     if !wanted.takes_chunk(part, chunk) {
         return Vec::new();
     }
-    let (name, number) = severity(chunk.pipe);
+    let (name, number) = chunk.pipe.severity();
     let of = |(at, text): (usize, &str)| Line {
         at,
         nanos: chunk.time_ns + at as u64,
@@ -185,8 +179,7 @@ pub(super) fn lines_within(wanted: &Wanted, part: &Part, chunk: &Chunk, bounds: 
         }
         log::Body::Data(data) => {
             let text = String::from_utf8_lossy(data);
-            let text = text.strip_suffix('\n').unwrap_or(&text);
-            let all = text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).enumerate();
+            let all = log::lines_of(&text).enumerate();
             all.filter(|(at, _)| bounds.contains(&(chunk.time_ns + *at as u64))).map(of).collect()
         }
     };
