@@ -155,6 +155,9 @@ wire! {
         /// It sends telemetry in the name of this runner, and does nothing else.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner_id: Option<RunnerId>,
+        /// Where it sends telemetry to: only in the answer that creates it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub otlp_endpoint: Option<String>,
         /// The token itself: only in the answer that creates it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub token: Option<String>,

@@ -324,6 +324,12 @@ pub enum Installs {
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
+    /// Delete what OpenTelemetry exporters have sent for an install, for good
+    EraseTelemetry {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+    },
     /// Remove an install that was deprovisioned; what is left in the customer's account stays there
     Forget {
         /// Install, by name or id

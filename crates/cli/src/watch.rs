@@ -186,10 +186,6 @@ impl<'a> Printer<'a> {
 
     pub(crate) fn chunk(&mut self, chunk: &LogChunk) -> Result<()> {
         self.used = true;
-        if let Some(missing) = chunk.gap_bytes {
-            self.finish()?;
-            self.out.warn(&model::log::describe_gap(missing, Some(&chunk.pipe)));
-        }
         match chunk.pipe.as_str() {
             "system" => {
                 self.finish()?;
@@ -199,6 +195,10 @@ impl<'a> Printer<'a> {
             _ => self.out.stdout_bytes(chunk.text.as_bytes())?,
         }
         self.mid_line = if chunk.text.is_empty() { self.mid_line } else { !chunk.text.ends_with('\n') };
+        if let Some(missing) = chunk.gap_bytes {
+            self.finish()?;
+            self.out.warn(&model::log::describe_gap(missing, Some(&chunk.pipe)));
+        }
         Ok(())
     }
 

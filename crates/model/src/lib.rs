@@ -9,6 +9,7 @@ pub mod digest;
 pub mod id;
 pub mod job;
 pub mod labels;
+pub mod lines;
 pub mod log;
 pub mod name;
 pub mod papers;

@@ -92,12 +92,6 @@ pub fn describe_gap(missing: u64, pipe: Option<&str>) -> String {
     }
 }
 
-/// The lines of a piece of text, without their ends.
-pub fn lines_of(text: &str) -> impl Iterator<Item = &str> {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
-}
-
 /// The names of a runner's telemetry among log streams and logs: other views of the same runner.
 pub fn telemetry_stream(runner: &RunnerId) -> LogStreamId {
     twin(LogStreamId::PREFIX, runner.as_str(), LogStreamId::parse)

@@ -10,17 +10,19 @@ use crate::Digest;
 pub struct TraceContext {
     trace: [u8; 16],
     span: [u8; 8],
+    /// Whoever began the trace wants its spans kept.
+    sampled: bool,
 }
 
 impl TraceContext {
     /// A new trace that begins with this span.
     pub fn new(random: u128, span: u64) -> Self {
-        Self { trace: random.max(1).to_be_bytes(), span: span.max(1).to_be_bytes() }
+        Self { trace: random.max(1).to_be_bytes(), span: span.max(1).to_be_bytes(), sampled: true }
     }
 
     /// Another span of the same trace.
     pub fn span(&self, span: u64) -> Self {
-        Self { trace: self.trace, span: span.max(1).to_be_bytes() }
+        Self { span: span.max(1).to_be_bytes(), ..self.clone() }
     }
 
     /// Reads a `traceparent`; None where it is not one that means something.
@@ -38,7 +40,12 @@ impl TraceContext {
             return None;
         }
         let (trace, span) = (u128::from_str_radix(trace, 16).ok()?, u64::from_str_radix(span, 16).ok()?);
-        (trace != 0 && span != 0).then(|| Self { trace: trace.to_be_bytes(), span: span.to_be_bytes() })
+        let sampled = u8::from_str_radix(flags, 16).ok()? & 1 == 1;
+        (trace != 0 && span != 0).then(|| Self { trace: trace.to_be_bytes(), span: span.to_be_bytes(), sampled })
+    }
+
+    pub fn is_sampled(&self) -> bool {
+        self.sampled
     }
 
     /// The span that a thing with this name is, in any trace: whoever speaks of it says the same.
@@ -77,7 +84,7 @@ impl From<TraceContext> for String {
 
 impl std::fmt::Display for TraceContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "00-{}-{}-01", self.trace_id(), self.span_id())
+        write!(f, "00-{}-{}-{:02x}", self.trace_id(), self.span_id(), u8::from(self.sampled))
     }
 }
 
@@ -91,6 +98,9 @@ mod tests {
         let context = TraceContext::parse(text).expect("good");
         assert_eq!(context.to_string(), text);
         assert_eq!(context.span(7).to_string(), "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000007-01");
+        let quiet = TraceContext::parse(&text.replace("-01", "-02")).expect("good");
+        assert_eq!((context.is_sampled(), quiet.is_sampled()), (true, false));
+        assert!(quiet.span(7).to_string().ends_with("-00"), "and so it is passed on");
         assert!(TraceContext::parse("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later").is_some());
         for bad in [
             "",

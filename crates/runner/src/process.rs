@@ -364,7 +364,9 @@ impl<'a, 'h, R: AsyncRead + Unpin> Pump<'a, 'h, R> {
             self.masker.push(&masks, &hear.borrow_mut().end(), &mut self.pending);
         }
         self.masker.flush(&masks, &mut self.pending);
-        self.log.borrow_mut().write(self.pipe, self.step, &self.pending);
+        let mut log = self.log.borrow_mut();
+        log.write(self.pipe, self.step, &self.pending);
+        log.end_line(self.pipe);
         self.pending.clear();
     }
 }

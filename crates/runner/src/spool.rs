@@ -1,7 +1,8 @@
 //! The log of one execution on disk: numbered chunks in files named by the first number in them.
 //!
 //! The executor writes, the session reads and deletes what the server has acknowledged. The writer never blocks a
-//! child: what does not fit (the spool's bound, a full disk) is counted, and a gap says so as soon as there is room.
+//! child: what does not fit (the spool's bound, a full disk) is counted, and a gap says so as soon as there is room. An empty chunk
+//! ends a line that has no end of its own (`model::lines`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fs_err as fs;
 use model::constants::{BATCH_BYTES, CHUNK_BYTES};
+use model::lines::LINE_SPAN;
 use model::log::{Body, Chunk, FrameError, NO_STEP, Pipe, UNKNOWN};
 
 const FILE_BYTES: u64 = 8 << 20;
@@ -50,6 +52,8 @@ pub struct SpoolWriter {
     counted_at: Instant,
     seq: u64,
     time_ns: u64,
+    /// Bytes of all pipes.
+    written: u64,
     pipes: BTreeMap<Pipe, PipeState>,
 }
 
@@ -58,6 +62,8 @@ struct PipeState {
     offset: u64,
     missing: u64,
     missing_step: u32,
+    /// Of a line that has not ended: what was written before it, and its step.
+    open: Option<(u64, u32)>,
 }
 
 impl SpoolWriter {
@@ -73,6 +79,7 @@ impl SpoolWriter {
             counted_at: Instant::now(),
             seq: 0,
             time_ns: 0,
+            written: 0,
             pipes: BTreeMap::new(),
         }
     }
@@ -93,6 +100,23 @@ impl SpoolWriter {
                 state.missing += piece.len() as u64;
                 state.missing_step = step;
             }
+            self.end_lines(LINE_SPAN);
+        }
+    }
+
+    /// Ends the line of a pipe that nothing more will come of.
+    pub fn end_line(&mut self, pipe: Pipe) {
+        if let Some((_, step)) = self.pipes.get(&pipe).and_then(|state| state.open) {
+            self.append(pipe, step, Body::Data(Vec::new()));
+        }
+    }
+
+    /// Ends the lines over which more than this was written.
+    fn end_lines(&mut self, span: u64) {
+        let long = |state: &PipeState| state.open.is_some_and(|(begun, _)| self.written - begun > span);
+        let pipes: Vec<Pipe> = self.pipes.iter().filter(|(_, state)| long(state)).map(|(pipe, _)| *pipe).collect();
+        for pipe in pipes {
+            self.end_line(pipe);
         }
     }
 
@@ -105,7 +129,11 @@ impl SpoolWriter {
     /// the disk has no room even for them.
     pub fn finish(&mut self) -> bool {
         let pipes: Vec<Pipe> = self.pipes.keys().copied().collect();
-        pipes.into_iter().all(|pipe| self.write_gap(pipe))
+        pipes.into_iter().all(|pipe| {
+            let written = self.write_gap(pipe);
+            self.end_line(pipe);
+            written
+        })
     }
 
     fn write_gap(&mut self, pipe: Pipe) -> bool {
@@ -124,7 +152,15 @@ impl SpoolWriter {
 
     fn append(&mut self, pipe: Pipe, step: u32, body: Body) -> bool {
         let length = body.len();
-        let offset = self.pipes.entry(pipe).or_default().offset;
+        let PipeState { offset, open, .. } = self.pipes.entry(pipe).or_default();
+        let (offset, open) = (*offset, open.map_or(self.written, |(begun, _)| begun));
+        let open = match &body {
+            Body::Data(data) => match data.iter().rposition(|b| *b == b'\n') {
+                Some(end) => (end + 1 < data.len()).then_some((self.written, step)),
+                None => (!data.is_empty()).then_some((open, step)),
+            },
+            Body::Gap(_) => None,
+        };
         let chunk = Chunk { seq: self.seq, time_ns: wall_ns().max(self.time_ns), pipe, step, offset, body };
         let mut frame = Vec::with_capacity(64 + length.min(CHUNK_BYTES as u64) as usize);
         chunk.encode(&mut frame);
@@ -134,7 +170,9 @@ impl SpoolWriter {
         }
         self.seq += 1;
         self.time_ns = chunk.time_ns + chunk.lines() + 1;
-        self.pipes.entry(pipe).or_default().offset += length;
+        self.written += length;
+        let state = self.pipes.entry(pipe).or_default();
+        (state.offset, state.open) = (offset + length, open);
         true
     }
 
@@ -438,13 +476,45 @@ mod tests {
         SpoolReader::new(dir.path(), next).ack(next).expect("ack");
         assert_eq!(files(dir.path()).expect("files").len(), 1, "only the last file stays");
         std::thread::sleep(RECOUNT * 2);
-        writer.write(Pipe::Stdout, 0, b"after");
+        writer.write(Pipe::Stdout, 0, b"after\n");
         assert!(writer.finish());
         let after = read_all(dir.path(), next);
         let gap: u64 = before.iter().chain(&after).map(|c| if let Body::Gap(n) = c.body { n } else { 0 }).sum();
         assert_eq!(stored + gap, 40 * CHUNK_BYTES as u64);
-        assert_eq!(after.last().map(|c| &c.body), Some(&Body::Data(b"after".to_vec())));
+        assert_eq!(after.last().map(|c| &c.body), Some(&Body::Data(b"after\n".to_vec())));
         assert_eq!(after.last().map(|c| c.offset), Some(stored + gap));
+    }
+
+    #[test]
+    fn a_line_without_an_end_gets_one() {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut writer = SpoolWriter::new(dir.path(), 1 << 30);
+        writer.write(Pipe::Stderr, 0, b"working...");
+        writer.write(Pipe::Stdout, 0, &[b'x'; LINE_SPAN as usize]);
+        writer.write(Pipe::Stdout, 0, b"\nshort");
+        writer.end_line(Pipe::Stdout);
+        writer.end_line(Pipe::Stdout);
+        writer.write(Pipe::Stderr, 1, b" done");
+        assert!(writer.finish() && writer.finish());
+        let chunks = read_all(dir.path(), 0);
+        let sizes: Vec<_> = chunks.iter().map(|c| (c.pipe, c.step, c.body.len() as usize)).collect();
+        let (stdout, stderr) = (Pipe::Stdout, Pipe::Stderr);
+        let piece = (stdout, 0, CHUNK_BYTES);
+        let expected = [
+            (stderr, 0, 10),
+            piece,
+            piece,
+            piece,
+            piece,
+            // More than the span was written since it began.
+            (stderr, 0, 0),
+            (stdout, 0, 6),
+            (stdout, 0, 0),
+            (stderr, 1, 5),
+            (stderr, 1, 0),
+        ];
+        assert_eq!(sizes, expected);
+        assert_eq!(chunks.last().map(|c| c.offset), Some(15));
     }
 
     #[test]

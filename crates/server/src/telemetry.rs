@@ -12,7 +12,8 @@ use conductor::Conductor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use model::log::{Body, Chunk, describe_gap, lines_of};
+use model::lines::{Ended, OpenLines};
+use model::log::{Body, Chunk, describe_gap};
 use model::spec::JobSpec;
 use model::{Clock as _, ExecutionId, JobId, JobState, OrgId, StepStatus, Timestamp, TraceContext, WorkflowId};
 use otlp::{Attributes, Record, Signal, Span, What};
@@ -89,7 +90,7 @@ impl Spans {
     }
 
     pub(crate) fn answered(&self, asked: Asked, method: &Method, route: Option<&str>, status: StatusCode, id: &str) {
-        let (Some(_), Some(context)) = (&self.0, asked.context) else { return };
+        let (Some(_), Some(context)) = (&self.0, asked.context.filter(TraceContext::is_sampled)) else { return };
         let attributes = BTreeMap::from([
             ("http.request.method".to_owned(), json!(method.as_str())),
             ("http.route".to_owned(), json!(route.unwrap_or_default())),
@@ -212,14 +213,14 @@ struct Refused {
 impl Exporter {
     pub(crate) async fn run(self, state: AppState) {
         let Self { collector, told, ended } = self;
-        let all = async {
-            let spans = collector.tell_spans(&state, told, ended);
-            tokio::join!(spans, collector.tell_metrics(&state), collector.tell_logs(&state));
+        let others = async { tokio::join!(collector.tell_metrics(&state), collector.tell_logs(&state)) };
+        let ended_others = async {
+            tokio::select! {
+                _ = others => {}
+                () = state.stop.cancelled() => {}
+            }
         };
-        tokio::select! {
-            () = all => {}
-            () = state.stop.cancelled() => {}
-        }
+        tokio::join!(collector.tell_spans(&state, told, ended), ended_others);
     }
 }
 
@@ -265,7 +266,9 @@ impl Collector {
         }
         loop {
             let mut spans = Vec::new();
-            let mut pause = std::pin::pin!(tokio::time::sleep(PAUSE));
+            // What ends while the server stops is told too.
+            let last = state.stop.is_cancelled();
+            let mut pause = std::pin::pin!(tokio::time::sleep(if last { PAUSE / 5 } else { PAUSE }));
             while spans.len() < BATCH {
                 let more = tokio::select! {
                     Some(told) = told.recv() => match told {
@@ -274,16 +277,19 @@ impl Collector {
                     },
                     Some((org, workflow)) = ended.recv() => workflow_span(state, &org, &workflow).await,
                     () = &mut pause => break,
+                    () = state.stop.cancelled(), if !last => break,
                 };
                 match more {
                     Ok(more) => spans.extend(more),
                     Err(error) => tracing::debug!(%error, "a span can't be made"),
                 }
             }
-            if spans.is_empty() {
-                continue;
+            if !spans.is_empty() {
+                self.offer_spans(state, &spans).await;
             }
-            self.offer_spans(state, &spans).await;
+            if last && spans.len() < BATCH {
+                return;
+            }
         }
     }
 
@@ -295,11 +301,15 @@ impl Collector {
             else {
                 return;
             };
-            if !refused.transient || began.elapsed() > PATIENCE {
+            if !refused.transient || began.elapsed() > PATIENCE || state.stop.is_cancelled() {
                 state.metrics.dropped(Signal::Traces, spans.len());
                 return;
             }
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                // Once more, then.
+                () = state.stop.cancelled() => {}
+            }
             pause *= 2;
         }
     }
@@ -368,9 +378,14 @@ impl Collector {
             return Ok(false);
         }
         let (mut records, mut size, mut next) = (Vec::new(), 0, log.from_seq);
+        let mut open = OpenLines::default();
         for chunk in &chunks {
             let before = records.len();
-            about.records(chunk, &mut records);
+            let mut ended = open.pass(chunk);
+            if ended.is_beginning_unknown() {
+                ended.begin(store.beginning_of_line(&log.log, chunk).await?);
+            }
+            about.records(chunk, &ended, &mut records);
             size += records[before..].iter().map(weight).sum::<usize>();
             next = chunk.seq + 1;
             if size >= LOG_BYTES {
@@ -429,12 +444,13 @@ impl About {
         Ok(Self { resource, execution: execution.id, steps, trace })
     }
 
-    /// A record for each line of a chunk.
-    fn records(&self, chunk: &Chunk, into: &mut Vec<Record>) {
-        let text = match &chunk.body {
-            Body::Data(data) => String::from_utf8_lossy(data).into_owned(),
-            Body::Gap(missing) => format!("[{}]", describe_gap(*missing, Some(chunk.pipe.as_str()))),
+    /// A record for each line that a chunk ends, and one for a gap.
+    fn records(&self, chunk: &Chunk, ended: &Ended, into: &mut Vec<Record>) {
+        let gap = match &chunk.body {
+            Body::Data(_) => None,
+            Body::Gap(missing) => Some(format!("[{}]", describe_gap(*missing, Some(chunk.pipe.as_str())))),
         };
+        let lines = ended.lines().map(|(_, line)| String::from_utf8_lossy(&line).into_owned());
         let step = self.steps.get(chunk.step as usize);
         let mut attributes = BTreeMap::from([("log.iostream".to_owned(), json!(chunk.pipe.as_str()))]);
         if let Some(step) = step {
@@ -445,7 +461,7 @@ impl About {
             None => trace.clone(),
         });
         let (severity_text, severity_number) = chunk.pipe.severity();
-        for (at, line) in lines_of(&text).enumerate() {
+        for (at, line) in lines.chain(gap).enumerate() {
             into.push(Record {
                 time_ns: chunk.time_ns + at as u64,
                 resource: Attributes::new(),
@@ -468,7 +484,8 @@ async fn parent_of(store: &Store, org: &OrgId, job: &JobId) -> store::Result<Opt
 /// The spans of a job that has ended, and of its steps.
 async fn job_spans(state: &AppState, org: &OrgId, id: &JobId, execution: &ExecutionId) -> store::Result<Vec<Record>> {
     let store = state.store();
-    let Some(parent) = parent_of(store, org, id).await? else { return Ok(Vec::new()) };
+    let parent = parent_of(store, org, id).await?.filter(TraceContext::is_sampled);
+    let Some(parent) = parent else { return Ok(Vec::new()) };
     let (job, execution) = (store.job(org, id).await?, store.execution_of_anyone(execution).await?);
     let context = parent.span_of(id.as_str());
     let mut attributes = BTreeMap::from([
@@ -498,7 +515,7 @@ async fn job_spans(state: &AppState, org: &OrgId, id: &JobId, execution: &Execut
 /// The span of a workflow that has ended.
 async fn workflow_span(state: &AppState, org: &OrgId, id: &WorkflowId) -> store::Result<Vec<Record>> {
     let loaded = state.conductor.workflow(org, id).await?;
-    let Some(parent) = &loaded.body.trace else { return Ok(Vec::new()) };
+    let Some(parent) = loaded.body.trace.as_ref().filter(|trace| trace.is_sampled()) else { return Ok(Vec::new()) };
     let attributes = BTreeMap::from([
         ("ferry.org.id".to_owned(), json!(org)),
         ("ferry.workflow.id".to_owned(), json!(id)),

@@ -503,7 +503,7 @@ impl Store {
             .await?;
         for job in &old {
             for execution in self.executions_of(job).await? {
-                self.delete_log(&execution.id).await?;
+                self.delete_log(&execution.id, None).await?;
             }
         }
         let jobs = old.clone();

@@ -119,29 +119,20 @@ impl Store {
                 })
             })
             .await?;
+        let (mut erased, mut failed) = (0, None);
         for execution in &old {
-            self.erase_log(execution, now).await?;
+            // One that can't be deleted does not keep the others.
+            match self.erase_log(execution, now).await {
+                Ok(()) => erased += 1,
+                Err(error) => failed = Some(error),
+            }
         }
-        Ok(old.len())
+        failed.map_or(Ok(erased), Err)
     }
 
-    /// Deletes a log for good, blobs first; that it was deleted stays known.
+    /// Deletes a log for good; that it was deleted stays known.
     pub async fn erase_log(&self, execution: &ExecutionId, now: Timestamp) -> Result<()> {
-        self.delete_log_blobs(execution).await?;
-        let id = execution.clone();
-        self.logs_db()
-            .write(move |tx| {
-                let id = id.clone();
-                Box::pin(async move {
-                    tx.exec("DELETE FROM log_segments WHERE execution_id = $1", params![&id]).await?;
-                    tx.exec("DELETE FROM log_chunks WHERE execution_id = $1", params![&id]).await?;
-                    let sql =
-                        "UPDATE log_heads SET size_bytes = 0, hot_bytes = 0, first_seq = next_seq, deleted_at = $2 WHERE execution_id = $1";
-                    tx.exec(sql, params![&id, now]).await?;
-                    Ok(())
-                })
-            })
-            .await
+        self.delete_log(execution, Some(now)).await
     }
 
     /// Executions that have a log, from the one after `after` on.
@@ -208,7 +199,11 @@ pub fn without_output(batch: &[u8]) -> Result<(Vec<model::log::Chunk>, Vec<u8>)>
     let mut chunks = unpack_batch(batch)?;
     let mut plain = Vec::new();
     for chunk in &mut chunks {
-        if let (true, Body::Data(data)) = (chunk.pipe != model::log::Pipe::System, &chunk.body) {
+        let printed = chunk.pipe != model::log::Pipe::System;
+        if let Body::Data(data) = &chunk.body
+            && printed
+            && !data.is_empty()
+        {
             chunk.body = Body::Gap(data.len() as u64);
         }
         chunk.encode(&mut plain);

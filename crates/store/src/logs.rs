@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use bytes::Bytes;
+use model::lines::Backward;
 use model::log::{Body, Chunk};
 use model::{ExecutionId, OrgId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,8 @@ const BLOCK_PLAIN: usize = 512 << 10;
 const BLOCK_LEVEL: i32 = 3;
 /// Pieces that one read takes from the hot table.
 const HOT_ROWS: u64 = 16;
+/// Pieces of the hot table that are read as one block.
+const BLOCK_ROWS: u64 = 64;
 /// Rows that one segment takes at most.
 const SEAL_ROWS: u64 = 4096;
 
@@ -138,6 +141,18 @@ impl Store {
         Ok(chunks)
     }
 
+    /// What was printed of the line that a chunk goes on with, before that chunk.
+    pub async fn beginning_of_line(&self, execution: &ExecutionId, chunk: &Chunk) -> Result<Vec<u8>> {
+        let (mut backward, mut seq, mut found) = (Backward::new(chunk.pipe), chunk.seq, false);
+        while !found {
+            let block = self.log_block(execution, LogAt::Before(seq)).await?;
+            let Some(first) = block.first() else { break };
+            seq = first.seq;
+            found = block.iter().rev().any(|before| backward.pass(before));
+        }
+        Ok(backward.text())
+    }
+
     /// A few chunks at a place, in their order; empty where there are none. It costs the same wherever the place is.
     pub async fn log_block(&self, execution: &ExecutionId, at: LogAt) -> Result<Vec<Chunk>> {
         let id = execution.clone();
@@ -150,7 +165,13 @@ impl Store {
             .await?;
         let mut chunks = match found {
             None => return Ok(Vec::new()),
-            Some(Found::Hot(data)) => unpack_batch(&data)?,
+            Some(Found::Hot(batches)) => {
+                let mut chunks = Vec::new();
+                for batch in batches {
+                    chunks.extend(unpack_batch(&batch)?);
+                }
+                chunks
+            }
             Some(Found::Segment { key, blocks, size }) => {
                 let at_or_before = |place: u64, of: fn(&Block) -> u64| {
                     blocks.partition_point(|block| of(block) <= place).saturating_sub(1)
@@ -265,10 +286,11 @@ impl Store {
         let key = format!("logs/{org}/{execution}/{first_seq:012}-{next_seq:012}.zst");
         self.blobs().put(&key, Bytes::from(segment)).await?;
         crash::crash_point!("server.segment_put");
-        let id = execution.clone();
-        self.logs_db()
+        let (id, blob_key) = (execution.clone(), key.clone());
+        let folded = self
+            .logs_db()
             .write(move |tx| {
-                let (id, key, blocks) = (id.clone(), key.clone(), blocks.clone());
+                let (id, key, blocks) = (id.clone(), blob_key.clone(), blocks.clone());
                 Box::pin(async move {
                     // The head first: writers change it too, and whoever holds it is not overtaken by them.
                     let held = tx
@@ -278,7 +300,9 @@ impl Store {
                         )
                         .await?;
                     if held == 0 {
-                        return Ok(0); // another replica was faster
+                        let sql = "SELECT 1 FROM log_segments WHERE execution_id = $1 AND blob_key = $2";
+                        let named = tx.get(sql, params![&id, key]).await?.is_some();
+                        return Ok(if named { Folded::ByAnother } else { Folded::Gone });
                     }
                     tx.exec(
                         "DELETE FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3",
@@ -290,47 +314,55 @@ impl Store {
                         params![&id, first_seq, next_seq, first_ns, key, stored, blocks],
                     )
                     .await?;
-                    Ok(size)
-                })
-            })
-            .await
-    }
-
-    /// Deletes the segments of a log. Blobs go before the rows, so that a crash leaves rows that lead to them.
-    pub(crate) async fn delete_log_blobs(&self, execution: &ExecutionId) -> Result<()> {
-        let id = execution.clone();
-        let keys: Vec<String> = self
-            .logs_db()
-            .read(move |tx| {
-                let id = id.clone();
-                Box::pin(async move {
-                    let rows =
-                        tx.query("SELECT blob_key FROM log_segments WHERE execution_id = $1", params![&id]).await?;
-                    rows.iter().map(|row| row.get(0)).collect()
+                    Ok(Folded::ByUs)
                 })
             })
             .await?;
-        for key in keys {
+        match folded {
+            Folded::ByUs => Ok(size),
+            Folded::ByAnother => Ok(0),
+            Folded::Gone => {
+                // Nothing names this blob, and nothing will: batches never come back.
+                self.blobs().delete(&key).await?;
+                Ok(0)
+            }
+        }
+    }
+
+    /// Deletes a log: with a time, that it was deleted then stays known. Blobs go before the rows, so that a crash leaves rows that
+    /// lead to them; a segment that was made meanwhile goes after them.
+    pub(crate) async fn delete_log(&self, execution: &ExecutionId, known_since: Option<Timestamp>) -> Result<()> {
+        let id = execution.clone();
+        let there = self.logs_db().read(move |tx| {
+            Box::pin({
+                let id = id.clone();
+                async move { segment_keys(tx, &id).await }
+            })
+        });
+        for key in there.await? {
+            self.blobs().delete(&key).await?;
+        }
+        let id = execution.clone();
+        let gone = self.logs_db().write(move |tx| {
+            let id = id.clone();
+            Box::pin(async move {
+                let keys = segment_keys(tx, &id).await?;
+                tx.exec("DELETE FROM log_segments WHERE execution_id = $1", params![&id]).await?;
+                tx.exec("DELETE FROM log_chunks WHERE execution_id = $1", params![&id]).await?;
+                match known_since {
+                    None => tx.exec("DELETE FROM log_heads WHERE execution_id = $1", params![&id]).await?,
+                    Some(at) => {
+                        let sql = "UPDATE log_heads SET size_bytes = 0, hot_bytes = 0, first_seq = next_seq, deleted_at = $2 WHERE execution_id = $1";
+                        tx.exec(sql, params![&id, at]).await?
+                    }
+                };
+                Ok(keys)
+            })
+        });
+        for key in gone.await? {
             self.blobs().delete(&key).await?;
         }
         Ok(())
-    }
-
-    /// Deletes an execution's log without a trace.
-    pub(crate) async fn delete_log(&self, execution: &ExecutionId) -> Result<()> {
-        self.delete_log_blobs(execution).await?;
-        let id = execution.clone();
-        self.logs_db()
-            .write(move |tx| {
-                let id = id.clone();
-                Box::pin(async move {
-                    tx.exec("DELETE FROM log_segments WHERE execution_id = $1", params![&id]).await?;
-                    tx.exec("DELETE FROM log_chunks WHERE execution_id = $1", params![&id]).await?;
-                    tx.exec("DELETE FROM log_heads WHERE execution_id = $1", params![&id]).await?;
-                    Ok(())
-                })
-            })
-            .await
     }
 
     /// Notes that an archive lies in the blob store.
@@ -370,13 +402,31 @@ impl Store {
     }
 }
 
+/// What became of batches that were to be a segment.
+enum Folded {
+    ByUs,
+    /// Another replica was faster, with the same segment.
+    ByAnother,
+    /// They were deleted, or are in other segments.
+    Gone,
+}
+
 enum Found {
-    Hot(Vec<u8>),
-    Segment { key: String, blocks: Vec<Block>, size: u64 },
+    /// Batches in their order.
+    Hot(Vec<Vec<u8>>),
+    Segment {
+        key: String,
+        blocks: Vec<Block>,
+        size: u64,
+    },
+}
+
+async fn segment_keys(tx: &mut Tx<'_>, id: &ExecutionId) -> Result<Vec<String>> {
+    let rows = tx.query("SELECT blob_key FROM log_segments WHERE execution_id = $1", params![id]).await?;
+    rows.iter().map(|row| row.get(0)).collect()
 }
 
 async fn find_block(tx: &mut Tx<'_>, id: &ExecutionId, at: LogAt) -> Result<Option<Found>> {
-    let hot = |row: Row| Ok(Found::Hot(row.get(1)?));
     let segment = |row: Row| -> Result<Found> {
         let blocks: String = row.get(3)?;
         let blocks =
@@ -389,32 +439,51 @@ async fn find_block(tx: &mut Tx<'_>, id: &ExecutionId, at: LogAt) -> Result<Opti
             if let Some(row) = tx.get(sql, params![id, seq]).await? {
                 return segment(row).map(Some);
             }
-            let sql = "SELECT first_ns, data FROM log_chunks WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT 1";
-            tx.get(sql, params![id, seq]).await?.map(hot).transpose()
+            let sql = "SELECT first_seq, next_seq, plain_bytes FROM log_chunks WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT $3";
+            hot_block(tx, id, sql, seq).await
         }
         LogAt::Before(seq) => {
-            let sql = "SELECT first_ns, data FROM log_chunks WHERE execution_id = $1 AND first_seq < $2 ORDER BY first_seq DESC LIMIT 1";
-            if let Some(row) = tx.get(sql, params![id, seq]).await? {
-                return hot(row).map(Some);
+            let sql = "SELECT first_seq, next_seq, plain_bytes FROM log_chunks WHERE execution_id = $1 AND first_seq < $2 ORDER BY first_seq DESC LIMIT $3";
+            if let Some(found) = hot_block(tx, id, sql, seq).await? {
+                return Ok(Some(found));
             }
             let sql = "SELECT first_ns, blob_key, size_bytes, blocks FROM log_segments WHERE execution_id = $1 AND first_seq < $2 ORDER BY first_seq DESC LIMIT 1";
             tx.get(sql, params![id, seq]).await?.map(segment).transpose()
         }
         LogAt::Time(ns) => {
-            let sql = "SELECT first_ns, data FROM log_chunks WHERE execution_id = $1 AND first_ns <= $2 ORDER BY first_seq DESC LIMIT 1";
-            let row = tx.get(sql, params![id, ns]).await?;
-            if let Some(row) = row.filter(|row| row.get::<u64>(0).is_ok_and(|first| first > 0)) {
-                return hot(row).map(Some);
+            let known = |row: &Row| row.get::<u64>(0).is_ok_and(|first| first > 0);
+            let sql = "SELECT first_ns, first_seq FROM log_chunks WHERE execution_id = $1 AND first_ns <= $2 ORDER BY first_seq DESC LIMIT 1";
+            if let Some(row) = tx.get(sql, params![id, ns]).await?.filter(known) {
+                return Box::pin(find_block(tx, id, LogAt::From(row.get(1)?))).await;
             }
             let sql = "SELECT first_ns, blob_key, size_bytes, blocks FROM log_segments WHERE execution_id = $1 AND first_ns <= $2 ORDER BY first_seq DESC LIMIT 1";
-            let row = tx.get(sql, params![id, ns]).await?;
-            if let Some(row) = row.filter(|row| row.get::<u64>(0).is_ok_and(|first| first > 0)) {
+            if let Some(row) = tx.get(sql, params![id, ns]).await?.filter(known) {
                 return segment(row).map(Some);
             }
             // Before all of it, or its times are not known: from its beginning.
             Box::pin(find_block(tx, id, LogAt::From(0))).await
         }
     }
+}
+
+/// Batches from a place on, or back from it, until they are about a block: a slow log has many small ones.
+async fn hot_block(tx: &mut Tx<'_>, id: &ExecutionId, sizes: &'static str, seq: u64) -> Result<Option<Found>> {
+    let (mut first, mut next, mut plain) = (u64::MAX, 0u64, 0u64);
+    for row in tx.query(sizes, params![id, seq, BLOCK_ROWS]).await? {
+        first = first.min(row.get(0)?);
+        next = next.max(row.get(1)?);
+        plain += row.get::<u64>(2)?;
+        if plain >= BLOCK_PLAIN as u64 {
+            break;
+        }
+    }
+    if next == 0 {
+        return Ok(None);
+    }
+    let sql =
+        "SELECT data FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3 ORDER BY first_seq";
+    let rows = tx.query(sql, params![id, first, next]).await?;
+    Ok(Some(Found::Hot(rows.iter().map(|row| row.get(0)).collect::<Result<_>>()?)))
 }
 
 /// Lets others go on: compressing takes milliseconds.

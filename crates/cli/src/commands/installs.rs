@@ -39,6 +39,15 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
         Installs::Schedules { name } => install_views::schedules(client, out, &name).await?,
         Installs::Policies { name, limit } => install_views::policies(client, out, &name, limit).await?,
         Installs::Forget { name, force, yes } => install_views::forget(client, out, &name, force, yes).await?,
+        Installs::EraseTelemetry { name } => {
+            let runner = client.install(&name).await?.runner_id;
+            let stream = client.delete_log(&model::log::telemetry_stream(&runner)).await?;
+            if out.json {
+                out.json(&stream)?;
+            } else {
+                out.success(&format!("what exporters have sent for install `{name}` is deleted"));
+            }
+        }
         Installs::Set(args) => set(client, out, args).await?,
         Installs::Provision(args) => {
             return workflows::start(client, out, &args.name, json!({ "type": "provision" }), &args.start).await;

@@ -156,10 +156,10 @@ async fn follow(client: &Client, out: &Output, stream: &LogStreamId, filter: &Lo
                     out.json_line(&chunk)?;
                 } else if filter.pipe.is_some() {
                     // What was asked for by name is data.
+                    out.stdout_bytes(&plain.strip(chunk.text.as_bytes()))?;
                     if let Some(missing) = chunk.gap_bytes {
                         out.warn(&model::log::describe_gap(missing, Some(&chunk.pipe)));
                     }
-                    out.stdout_bytes(&plain.strip(chunk.text.as_bytes()))?;
                 } else {
                     chunk.text = String::from_utf8_lossy(&plain.strip(chunk.text.as_bytes())).into_owned();
                     printer.chunk(&chunk)?;

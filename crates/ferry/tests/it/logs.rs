@@ -1,10 +1,11 @@
 //! Logs as people read them: every view shows the same lines, from every place, whether they are hot or sealed.
 
-use api::client::{Client, LogFilter};
+use api::client::{Client, LogFilter, Tail};
 use api::control::{Job, LogRecord};
+use futures::StreamExt as _;
 use serde_json::Value;
 use testkit::Backend;
-use testkit::system::{SOON, System, script, shown, until};
+use testkit::system::{SOON, System, action, script, shown, until};
 
 use crate::options;
 use crate::security::http;
@@ -65,13 +66,18 @@ async fn every_view_agrees(backend: Backend) {
     let job = system.run(vec![script("first", FIRST), script("second", SECOND)]).await;
     let hot = views(&system, &job).await;
     // The same again from segments.
+    sealed(&system).await;
+    assert_eq!(views(&system, &job).await, hot);
+}
+
+/// The log of the only job is in segments.
+async fn sealed(system: &System) {
     let blobs = system.root().join("data/blobs/logs");
     until("the log is sealed", SOON, async || match walk(&blobs).is_empty() {
         false => Ok(()),
         true => Err("no segment".to_owned()),
     })
     .await;
-    assert_eq!(views(&system, &job).await, hot);
 }
 
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
@@ -204,6 +210,54 @@ async fn the_command_line_shows_what_is_asked_for() {
     }
 }
 
+/// Lines in pieces: slowly, with the other pipe in between, through a character, over the end of a batch; and one without an end.
+const PIECES: &str = r#"
+printf 'instal'; sleep 0.4; echo meanwhile >&2; printf 'ling caf\303'; sleep 0.4; printf '\251 ... '; sleep 0.4; echo done
+printf 'half of stderr, ' >&2; sleep 0.4; echo one; echo two; sleep 0.4; echo 'the other half' >&2
+head -c 150000 /dev/zero | tr '\0' x; sleep 0.4; echo ' long'
+printf 'no end'
+"#;
+
+#[tokio::test]
+async fn a_line_that_was_printed_in_pieces_is_one() {
+    let system = System::start(options().with("FERRY_LOGS__SEAL_QUIET_S", 3)).await;
+    let _runner = system.start_runner("a").await;
+    let job = system.submit(&action(vec![script("a", PIECES), script("b", "echo ' of a'")])).await;
+    let filter = only(|f| f.regex = Some("installing café|half of|x long|end".into()));
+    let mut live = system.client.tail_of(&job.log_stream_id, &filter, None);
+    let mut followed = String::new();
+    while let Some(Ok(Tail::Chunk(chunk))) = live.next().await {
+        followed.push_str(&chunk.text);
+    }
+    let job = system.until_over(&job.id).await;
+    let long = format!("{} long", "x".repeat(150_000));
+    let expected = ["installing café ... done", "half of stderr, the other half", &long, "no end"];
+    assert_eq!(followed.lines().collect::<Vec<_>>(), expected);
+    for round in ["hot", "sealed"] {
+        if round == "sealed" {
+            sealed(&system).await;
+        }
+        assert_eq!(bodies(&records(&system.client, &job, &filter).await), expected, "{round}");
+        let all = records(&system.client, &job, &LogFilter::pipe(Some("stdout"))).await;
+        let lines = ["installing café ... done", "one", "two", &long, "no end", " of a"];
+        assert_eq!(bodies(&all), lines, "{round}");
+        let steps: Vec<&str> = all.iter().map(|r| r.runner_job_execution_step.as_str()).collect();
+        assert_eq!(steps, ["a", "a", "a", "a", "a", "b"], "{round}");
+        // From every place, in both directions.
+        for (at, record) in all.iter().enumerate() {
+            let (_, found) = dialect(&system, &job, "?pipe=stdout", &record.cursor).await;
+            let texts: Vec<&str> = found.iter().map(|r| r["body"].as_str().unwrap()).collect();
+            assert_eq!(texts, lines[at..], "{round}: from {at}");
+            let (_, found) = dialect(&system, &job, "?pipe=stdout&order=desc", &record.cursor).await;
+            let texts: Vec<&str> = found.iter().rev().map(|r| r["body"].as_str().unwrap()).collect();
+            assert_eq!(texts, lines[..=at], "{round}: back from {at}");
+        }
+        let raw = system.raw_log(&job, Some("stdout")).await;
+        let printed = format!("installing café ... done\none\ntwo\n{long}\nno end of a\n");
+        assert_eq!(String::from_utf8(raw).unwrap(), printed, "{round}: raw is what was printed");
+    }
+}
+
 /// A quota holds jobs up in nothing: what they print beyond it is left out, and marked, byte by byte.
 #[tokio::test]
 async fn a_quota_leaves_out_what_is_printed_beyond_it_and_says_so() {
@@ -251,7 +305,7 @@ async fn a_flood_arrives_byte_for_byte() {
         mib << 20,
         written.display()
     );
-    let mut wanted = testkit::system::action(vec![script("flood", &text)]);
+    let mut wanted = action(vec![script("flood", &text)]);
     wanted.timeout_s = Some(1800);
     let began = std::time::Instant::now();
     let job = system.submit(&wanted).await;

@@ -301,7 +301,10 @@ async fn a_collector_gets_logs_spans_and_metrics_and_nothing_is_lost_while_it_is
 
     // From a request that is traced to the environment of a step.
     let asked = TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
-    let run = action(vec![command("first", "echo quiet"), script("second", "echo $TRACEPARENT; echo bad >&2")]);
+    let run = action(vec![
+        command("first", "echo quiet"),
+        script("second", "printf 'in '; sleep 1.5; echo pieces; echo $TRACEPARENT; echo bad >&2"),
+    ]);
     let url = format!("{}/v1/installs/{}/action-runs", system.control_url, system.install.id);
     let request = crate::security::http().post(url).json(&run).header("traceparent", asked.to_string());
     let request = request.bearer_auth(system.token()).header("X-Nuon-Org-ID", system.org.id.as_str());
@@ -333,7 +336,7 @@ async fn a_collector_gets_logs_spans_and_metrics_and_nothing_is_lost_while_it_is
         if lines == ["bad"] { Ok(collector.lines(&id, "stdout")) } else { Err(format!("{lines:?}")) }
     })
     .await;
-    assert_eq!(stdout, ["quiet".to_owned(), told.to_string()]);
+    assert_eq!(stdout, ["quiet".to_owned(), "in pieces".to_owned(), told.to_string()]);
     let logs = collector.of(Signal::Logs);
     let bad = logs.iter().find(|r| r.text() == "bad").unwrap();
     assert_eq!((bad.span_id.as_str(), &bad.attributes["ferry.step"]), (told.span_id().as_str(), &json!("second")));
@@ -366,6 +369,21 @@ async fn a_collector_gets_logs_spans_and_metrics_and_nothing_is_lost_while_it_is
     })
     .await;
     assert_eq!(collector.lines(job.id.as_str(), "stdout"), expected);
+
+    // What nobody has told yet when the server stops.
+    let quiet = asked.to_string().replace("-01", "-00");
+    let ask = async |parent: &str| {
+        let request = crate::security::http().get(format!("{}/v1/orgs/current/logs", system.control_url));
+        let request = request.bearer_auth(system.token()).header("X-Nuon-Org-ID", system.org.id.as_str());
+        assert_eq!(request.header("traceparent", parent).send().await.unwrap().status(), 200);
+    };
+    ask(&quiet).await;
+    ask(&asked.to_string()).await;
+    assert!(system.stop_server().await.0.success());
+    let name = "GET /v1/orgs/current/logs";
+    let spans = collector.of(Signal::Traces);
+    let named = |r: &&Record| matches!(&r.what, What::Span(span) if span.name == name);
+    assert_eq!(spans.iter().filter(named).count(), 1, "and what is not sampled is not told");
 }
 
 #[tokio::test]

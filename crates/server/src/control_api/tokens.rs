@@ -31,6 +31,7 @@ fn wire(token: store::Token) -> Token {
         revoked_at: token.revoked_at,
         last_used_at: token.last_used_at,
         runner_id: token.runner_id,
+        otlp_endpoint: None,
         token: None,
     }
 }
@@ -81,6 +82,7 @@ async fn create(
         revoked_at: None,
         last_used_at: None,
         runner_id: new.runner_id.clone(),
+        otlp_endpoint: new.runner_id.as_ref().map(|_| state.runner_url.to_string()),
         token: Some(token),
     };
     let idem = request.idempotency(&at.owner.account.id);

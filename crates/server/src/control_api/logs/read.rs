@@ -1,6 +1,7 @@
 //! Reads a log from any place in either direction: a page of it, or all of it as a stream.
 
 use std::io::Write as _;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use api::control::LogRecord;
@@ -12,12 +13,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use http::HeaderMap;
+use model::lines::{Ended, OpenLines};
 use model::log::{self, Chunk, Pipe};
 use store::{LogAt, StoreError};
 use tokio::sync::mpsc;
 
 use super::source::{Part, Source};
-use super::wanted::{Wanted, lines, lines_within, record};
+use super::wanted::{Line, Wanted, lines, record};
 use crate::AppState;
 use crate::error::ApiResult;
 
@@ -50,6 +52,8 @@ struct Walk {
     /// Where it begins in a part that it comes to.
     begin: LogAt,
     descending: bool,
+    /// Lines of the part that go on in the next chunks.
+    open: OpenLines,
 }
 
 impl Walk {
@@ -57,6 +61,7 @@ impl Walk {
     fn pass_part(&mut self) {
         self.part = if self.descending { self.part.wrapping_sub(1) } else { self.part + 1 };
         self.at = self.begin;
+        self.open = OpenLines::default();
     }
 }
 
@@ -69,7 +74,7 @@ impl Reader {
         };
         let parts = &self.source.parts;
         let part = if descending { parts.len().wrapping_sub(1) } else { 0 };
-        let walk = Walk { part, at: begin, begin, descending };
+        let walk = Walk { part, at: begin, begin, descending, open: OpenLines::default() };
         match self.wanted.from {
             // Straight to the chunk that is named; parts after that one begin at their first.
             Some((epoch, seq)) if place.is_none() && !descending => {
@@ -89,10 +94,24 @@ impl Reader {
                 walk.pass_part();
                 continue;
             };
-            walk.at = if walk.descending { LogAt::Before(first.seq) } else { LogAt::From(last.seq + 1) };
+            if walk.descending {
+                (walk.at, walk.open) = (LogAt::Before(first.seq), OpenLines::default());
+            } else {
+                walk.at = LogAt::From(last.seq + 1);
+            }
             return Ok(Some((part, chunks)));
         }
         Ok(None)
+    }
+
+    async fn lines(
+        &self,
+        part: &Part,
+        chunk: &Chunk,
+        ended: &mut Ended<'_>,
+        bounds: &RangeInclusive<u64>,
+    ) -> Result<Vec<Line>, StoreError> {
+        lines(self.state.store(), &self.wanted, part, chunk, ended, bounds).await
     }
 
     pub(super) async fn page(&self, cursor: Option<u64>, descending: bool) -> ApiResult<Response> {
@@ -105,12 +124,13 @@ impl Reader {
             None => 0..=u64::MAX,
         };
         let started = Instant::now();
-        'pages: while let Some((part, mut chunks)) = self.next(&mut walk).await? {
+        'pages: while let Some((part, chunks)) = self.next(&mut walk).await? {
+            let mut block = walk.open.block(&chunks, part.ends_with(&chunks));
             if descending {
-                chunks.reverse();
+                block.reverse();
             }
-            for chunk in &chunks {
-                let mut found = lines_within(&self.wanted, part, chunk, &bounds);
+            for (chunk, ended) in &mut block {
+                let mut found = self.lines(part, chunk, ended, &bounds).await?;
                 if descending {
                     found.reverse();
                 }
@@ -123,7 +143,7 @@ impl Reader {
                 }
                 scanned += size(chunk);
             }
-            let Some(last) = chunks.last() else { break };
+            let Some(last) = (if descending { chunks.first() } else { chunks.last() }) else { break };
             let past = match (descending, self.wanted.since, self.wanted.until) {
                 (false, _, Some(until)) => last.time_ns > until,
                 (true, Some(since), _) => last.time_ns < since,
@@ -178,8 +198,8 @@ impl Reader {
                 return Ok(());
             }
             let mut bytes = Vec::new();
-            for chunk in &chunks {
-                self.print(format, part, chunk, &mut bytes);
+            for (chunk, mut ended) in walk.open.block(&chunks, part.ends_with(&chunks)) {
+                self.print(format, part, &chunk, &mut ended, &mut bytes).await?;
             }
             if let Some(packer) = &mut packer {
                 packer.write_all(&bytes).map_err(|e| StoreError::Blob(e.to_string()))?;
@@ -200,17 +220,24 @@ impl Reader {
         Ok(())
     }
 
-    fn print(&self, format: Format, part: &Part, chunk: &Chunk, out: &mut Vec<u8>) {
-        let by_line = self.wanted.by_line();
+    async fn print(
+        &self,
+        format: Format,
+        part: &Part,
+        chunk: &Chunk,
+        ended: &mut Ended<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let by_line = self.wanted.by_line() || chunk.pipe.holds_records();
         match (format, &chunk.body) {
             (Format::Ndjson, _) => {
-                for line in lines(&self.wanted, part, chunk) {
+                for line in self.lines(part, chunk, ended, &(0..=u64::MAX)).await? {
                     let _ = serde_json::to_writer(&mut *out, &record(&self.source, part, chunk, line));
                     out.push(b'\n');
                 }
             }
-            (Format::Text, _) if by_line || chunk.pipe.holds_records() => {
-                for line in lines(&self.wanted, part, chunk) {
+            (Format::Text, _) if by_line => {
+                for line in self.lines(part, chunk, ended, &(0..=u64::MAX)).await? {
                     out.extend_from_slice(line.shown().as_bytes());
                     out.push(b'\n');
                 }
@@ -233,6 +260,7 @@ impl Reader {
                 }
             }
         }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::log::{telemetry_log, telemetry_runner};
+use model::log::{Chunk, telemetry_log, telemetry_runner};
 use model::{ExecutionId, JobState, LogStreamId, OrgId, StepResult, Timestamp};
 use store::{ExecutionRow, Job, Runner, StoreError, topic};
 
@@ -39,6 +39,13 @@ impl From<ExecutionRow> for Part {
     }
 }
 
+impl Part {
+    /// Whether nothing comes after these chunks.
+    pub(super) fn ends_with(&self, chunks: &[Chunk]) -> bool {
+        self.chunks.is_some() && chunks.last().map(|last| last.seq + 1) == self.chunks
+    }
+}
+
 impl Source {
     pub(super) async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Self> {
         let unknown = StoreError::NotFound("log stream");
@@ -68,6 +75,13 @@ impl Source {
                 vec![Part { id: telemetry_log(&runner.id), epoch: 1, steps: Vec::new(), chunks: None }]
             }
         };
+        // What ended without a result ends where it is.
+        let (over, count) = (self.is_over(state.conductor.now()), self.parts.len());
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            if part.chunks.is_none() && (over || at + 1 < count) {
+                part.chunks = Some(state.store().log_head(&part.id).await?);
+            }
+        }
         Ok(())
     }
 

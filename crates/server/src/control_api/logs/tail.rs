@@ -8,6 +8,7 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use model::Timestamp;
+use model::lines::{Ended, OpenLines};
 use model::log::{self, Chunk};
 use store::LogAt;
 use tokio::sync::mpsc;
@@ -44,7 +45,7 @@ pub(super) async fn tail(
     };
     let (send, receive) = mpsc::channel(16);
     tokio::spawn(async move {
-        let mut tail = Tail { state, source, wanted, epoch, seq, send, watch: at.watch() };
+        let mut tail = Tail { state, source, wanted, epoch, seq, open: OpenLines::default(), send, watch: at.watch() };
         // An error ends the stream; the client comes back with its position.
         if let Err(error) = tail.run().await {
             tracing::debug!(error = error.message, "a tail ended");
@@ -65,6 +66,7 @@ struct Tail {
     wanted: Wanted,
     epoch: u64,
     seq: u64,
+    open: OpenLines,
     send: mpsc::Sender<sse::Event>,
     watch: TokenWatch,
 }
@@ -83,9 +85,12 @@ impl Tail {
             }
             self.source.look_again(&self.state).await?;
             let complete = self.forward().await?;
-            if self.source.is_over(self.state.conductor.now()) {
+            let now = self.state.conductor.now();
+            // Nothing that is printed from now on is wanted.
+            let late = self.wanted.until.is_some_and(|until| now.nanos() > until + STRAGGLERS.as_nanos() as u64);
+            if late || self.source.is_over(now) {
                 let since = over_since.get_or_insert_with(tokio::time::Instant::now);
-                if complete || since.elapsed() > STRAGGLERS {
+                if complete || late || since.elapsed() > STRAGGLERS {
                     let end = serde_json::json!({ "status": self.source.status(), "complete": complete });
                     let _ = self.send.send(sse::Event::default().event("end").data(end.to_string())).await;
                     return Ok(());
@@ -103,24 +108,23 @@ impl Tail {
     /// Sends all that is there. Returns whether that is all there will be.
     async fn forward(&mut self) -> ApiResult<bool> {
         let mut complete = true;
-        for part in &self.source.parts {
+        for at in 0..self.source.parts.len() {
+            let part = &self.source.parts[at];
             if part.epoch < self.epoch {
                 continue;
             }
             if part.epoch > self.epoch {
-                (self.epoch, self.seq) = (part.epoch, 0);
+                (self.epoch, self.seq, self.open) = (part.epoch, 0, OpenLines::default());
             }
             loop {
                 let chunks = self.state.store().read_log(&part.id, self.seq).await?;
                 if self.send.is_closed() || self.state.stop.is_cancelled() {
                     return Ok(true);
                 }
-                if chunks.is_empty() {
-                    break;
-                }
-                for chunk in &chunks {
-                    self.seq = chunk.seq + 1;
-                    let Some(message) = message(&self.wanted, part, chunk) else { continue };
+                let Some(last) = chunks.last() else { break };
+                self.seq = last.seq + 1;
+                for (chunk, mut ended) in self.open.block(&chunks, part.ends_with(&chunks)) {
+                    let Some(message) = self.message(part, &chunk, &mut ended).await? else { continue };
                     if self.send.send(message).await.is_err() {
                         return Ok(true);
                     }
@@ -130,6 +134,38 @@ impl Tail {
         }
         Ok(complete)
     }
+
+    /// What is wanted of a chunk; None where nothing is.
+    async fn message(&self, part: &Part, chunk: &Chunk, ended: &mut Ended<'_>) -> ApiResult<Option<sse::Event>> {
+        if !self.wanted.takes_chunk(part, chunk) {
+            return Ok(None);
+        }
+        let (text, gap_bytes) = match &chunk.body {
+            body if self.wanted.by_line() || chunk.pipe.holds_records() => {
+                let found = lines(self.state.store(), &self.wanted, part, chunk, ended, &(0..=u64::MAX)).await?;
+                if found.is_empty() {
+                    return Ok(None);
+                }
+                let (gaps, lines): (Vec<_>, Vec<_>) = found.iter().partition(|line| line.is_gap(chunk));
+                let text = lines.iter().flat_map(|line| [line.shown(), "\n".to_owned()]).collect();
+                (text, (!gaps.is_empty()).then(|| body.len()))
+            }
+            log::Body::Data(data) if data.is_empty() => return Ok(None),
+            log::Body::Data(data) => (String::from_utf8_lossy(data).into_owned(), None),
+            log::Body::Gap(missing) => (String::new(), Some(*missing)),
+        };
+        let wire = LogChunk {
+            position: format!("{}.{}", part.epoch, chunk.seq),
+            execution_id: part.id.clone(),
+            seq: chunk.seq,
+            time: Timestamp::from_micros((chunk.time_ns / 1000) as i64),
+            pipe: chunk.pipe.as_str().into(),
+            step: step_name(part, chunk),
+            text,
+            gap_bytes,
+        };
+        Ok(Some(sse::Event::default().id(&wire.position).event("chunk").json_data(&wire).unwrap_or_default()))
+    }
 }
 
 /// The first chunk that may be wanted: nobody reads a long log for its end.
@@ -137,36 +173,4 @@ async fn begin(state: &AppState, source: &Source, wanted: &Wanted) -> ApiResult<
     let (Some(since), [part]) = (wanted.since, &source.parts[..]) else { return Ok(0) };
     let there = state.store().log_block(&part.id, LogAt::Time(since)).await?;
     Ok(there.first().map_or(0, |chunk| chunk.seq))
-}
-
-/// What is wanted of a chunk; None where nothing is.
-fn message(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Option<sse::Event> {
-    if !wanted.takes_chunk(part, chunk) {
-        return None;
-    }
-    let mut text = String::new();
-    let cut = wanted.by_line() || chunk.pipe.holds_records();
-    if cut {
-        let found = lines(wanted, part, chunk);
-        text.extend(found.iter().flat_map(|line| [line.shown(), "\n".to_owned()]));
-        if found.is_empty() {
-            return None;
-        }
-    }
-    let (text, gap_bytes) = match &chunk.body {
-        log::Body::Data(_) if cut => (text, None),
-        log::Body::Data(data) => (String::from_utf8_lossy(data).into_owned(), None),
-        log::Body::Gap(missing) => (String::new(), Some(*missing)),
-    };
-    let wire = LogChunk {
-        position: format!("{}.{}", part.epoch, chunk.seq),
-        execution_id: part.id.clone(),
-        seq: chunk.seq,
-        time: Timestamp::from_micros((chunk.time_ns / 1000) as i64),
-        pipe: chunk.pipe.as_str().into(),
-        step: step_name(part, chunk),
-        text,
-        gap_bytes,
-    };
-    Some(sse::Event::default().id(&wire.position).event("chunk").json_data(&wire).unwrap_or_default())
 }

@@ -6,9 +6,11 @@ use std::ops::RangeInclusive;
 
 use api::control::LogRecord;
 use model::Timestamp;
+use model::lines::Ended;
 use model::log::{self, Chunk, Pipe};
 use otlp::Record;
 use regex::{Regex, RegexBuilder};
+use store::{Store, StoreError};
 
 use super::super::apps::Search;
 use super::source::{Owner, Part, Source};
@@ -18,6 +20,9 @@ use crate::error::{ApiError, ApiResult};
 const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Levels and the numbers that OpenTelemetry gives them.
 const LEVELS: [(&str, i64); 6] = [("trace", 1), ("debug", 5), ("info", 9), ("warn", 13), ("error", 17), ("fatal", 21)];
+
+/// The number of a gap among the lines of its chunk: it comes after the line that it ends.
+const GAP_AT: usize = 1;
 
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
@@ -131,6 +136,22 @@ pub(super) struct Line {
 }
 
 impl Line {
+    fn new(chunk: &Chunk, at: usize, text: String) -> Self {
+        let (name, number) = chunk.pipe.severity();
+        let severity = (Cow::Borrowed(name), number);
+        Self { at, nanos: chunk.time_ns + at as u64, text, severity, record: None }
+    }
+
+    fn of_record(chunk: &Chunk, record: Record) -> Self {
+        let (name, number) = record.severity();
+        let severity = (Cow::Owned(name.to_owned()), number);
+        Self { at: 0, nanos: chunk.time_ns, text: record.text(), severity, record: Some(record) }
+    }
+
+    pub(super) fn is_gap(&self, chunk: &Chunk) -> bool {
+        self.at == GAP_AT && matches!(chunk.body, log::Body::Gap(_))
+    }
+
     /// As text for people: a record with its time, level and service.
     pub(super) fn shown(&self) -> String {
         let Some(record) = &self.record else { return self.text.clone() };
@@ -142,48 +163,39 @@ impl Line {
 /// The record that a chunk of telemetry is.
 fn record_of(chunk: &Chunk) -> Option<Record> {
     match &chunk.body {
-        log::Body::Data(data) => serde_json::from_slice(data).ok(),
-        log::Body::Gap(_) => None,
+        log::Body::Data(data) if chunk.pipe.holds_records() => serde_json::from_slice(data).ok(),
+        log::Body::Data(_) | log::Body::Gap(_) => None,
     }
 }
 
-/// The lines of a chunk that are wanted.
-pub(super) fn lines(wanted: &Wanted, part: &Part, chunk: &Chunk) -> Vec<Line> {
-    lines_within(wanted, part, chunk, &(0..=u64::MAX))
-}
-
-/// Those of them whose cursors are within some bounds; of a long chunk the others cost nothing.
-pub(super) fn lines_within(wanted: &Wanted, part: &Part, chunk: &Chunk, bounds: &RangeInclusive<u64>) -> Vec<Line> {
+/// The lines that end in a chunk and are wanted, with cursors within some bounds; the others of a long chunk cost little.
+pub(super) async fn lines(
+    store: &Store,
+    wanted: &Wanted,
+    part: &Part,
+    chunk: &Chunk,
+    ended: &mut Ended<'_>,
+    bounds: &RangeInclusive<u64>,
+) -> Result<Vec<Line>, StoreError> {
     if !wanted.takes_chunk(part, chunk) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let (name, number) = chunk.pipe.severity();
-    let of = |(at, text): (usize, &str)| Line {
-        at,
-        nanos: chunk.time_ns + at as u64,
-        text: text.to_owned(),
-        severity: (Cow::Borrowed(name), number),
-        record: None,
-    };
-    let lines = match &chunk.body {
-        log::Body::Gap(missing) => {
-            vec![of((0, &format!("[{}]", log::describe_gap(*missing, Some(chunk.pipe.as_str())))))]
-        }
-        log::Body::Data(_) if chunk.pipe.holds_records() => {
-            let line = |record: Record| {
-                let (name, number) = record.severity();
-                let severity = (Cow::Owned(name.to_owned()), number);
-                Line { at: 0, nanos: chunk.time_ns, text: record.text(), severity, record: Some(record) }
-            };
-            record_of(chunk).map(line).into_iter().collect()
-        }
-        log::Body::Data(data) => {
-            let text = String::from_utf8_lossy(data);
-            let all = log::lines_of(&text).enumerate();
-            all.filter(|(at, _)| bounds.contains(&(chunk.time_ns + *at as u64))).map(of).collect()
+    if ended.is_beginning_unknown() && bounds.contains(&chunk.time_ns) {
+        ended.begin(store.beginning_of_line(&part.id, chunk).await?);
+    }
+    let mut lines: Vec<Line> = match record_of(chunk) {
+        Some(record) => vec![Line::of_record(chunk, record)],
+        None => {
+            let within = ended.lines().filter(|(at, _)| bounds.contains(&(chunk.time_ns + *at as u64)));
+            within.map(|(at, text)| Line::new(chunk, at, String::from_utf8_lossy(&text).into_owned())).collect()
         }
     };
-    lines.into_iter().filter(|line| bounds.contains(&line.nanos) && wanted.takes(line)).collect()
+    if let log::Body::Gap(missing) = chunk.body {
+        let text = format!("[{}]", log::describe_gap(missing, Some(chunk.pipe.as_str())));
+        lines.push(Line::new(chunk, GAP_AT, text));
+    }
+    lines.retain(|line| bounds.contains(&line.nanos) && wanted.takes(line));
+    Ok(lines)
 }
 
 pub(super) fn record(source: &Source, part: &Part, chunk: &Chunk, line: Line) -> LogRecord {
