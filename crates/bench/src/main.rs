@@ -110,13 +110,14 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "idle",
     "apps",
     "dispatch",
     "throughput",
     "work",
     "workflows",
+    "installs",
     "terraform",
     "logs",
     "registry",
@@ -174,6 +175,10 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
         let rows_s = 4.0 * floor::group_commit_jobs_s()?;
         let floors = workflows::Floors { round_trip_ms, commit_ms, rows_s };
         figures.extend(workflows::figures(&options(dist)?, &floors).await?);
+    }
+    if wanted("installs") {
+        eprintln!("installs …");
+        figures.extend(workflows::growth(&options(dist)?).await?);
     }
     if wanted("terraform") {
         eprintln!("terraform …");

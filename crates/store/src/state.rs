@@ -32,6 +32,9 @@ impl SealedPart {
     }
 }
 
+/// The newest of every part up to a version. It goes from name to name, and to the end of each: how much was there before does not matter.
+const PARTS_AT: &str = "WITH RECURSIVE names (part) AS (SELECT MIN(part) FROM install_parts WHERE install_id = $2 UNION ALL SELECT (SELECT MIN(n.part) FROM install_parts n WHERE n.install_id = $2 AND n.part > names.part) FROM names WHERE names.part IS NOT NULL) SELECT p.part, p.version, p.value FROM names JOIN install_parts p ON p.install_id = $2 AND p.part = names.part AND p.version = (SELECT MAX(v.version) FROM install_parts v WHERE v.install_id = $2 AND v.part = names.part AND v.version <= $3) WHERE p.org_id = $1";
+
 /// Writes parts as the next version of the document.
 pub(crate) async fn insert_parts(
     tx: &mut Tx<'_>,
@@ -82,8 +85,7 @@ impl Store {
             .read(move |tx| {
                 let (org, install) = (org_id.clone(), install_id.clone());
                 Box::pin(async move {
-                    let sql = "SELECT p.part, p.version, p.value FROM install_parts p WHERE p.org_id = $1 AND p.install_id = $2 AND p.version = (SELECT MAX(n.version) FROM install_parts n WHERE n.install_id = p.install_id AND n.part = p.part AND n.version <= $3)";
-                    tx.query(sql, params![&org, &install, version.unwrap_or(i64::MAX as u64)]).await
+                    tx.query(PARTS_AT, params![&org, &install, version.unwrap_or(i64::MAX as u64)]).await
                 })
             })
             .await?;

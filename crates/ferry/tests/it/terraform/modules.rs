@@ -52,6 +52,50 @@ async fn a_module_with_its_providers_needs_no_registry() {
     assert!(output.status.success(), "{}", shown(&output));
 }
 
+/// What `init` made for a plan is what its apply works with; the next plan initializes anew, but where nothing could come out differently.
+#[tokio::test]
+async fn an_apply_works_with_what_its_plan_was_made_with() {
+    let stage = Stage::start(options()).await;
+    stage.plain_sandbox();
+    let world = stage.world();
+    let thing =
+        format!("resource \"fixture_thing\" \"it\" {{\n  name  = \"it\"\n  world = \"{}\"\n}}\n", world.display());
+    stage.component("provided", "", &[], &format!("{FIXTURE}{thing}"));
+    stage.component(
+        "plain",
+        "",
+        &[("name", "{{ .nuon.inputs.inputs.name }}")],
+        "variable \"name\" {}\nresource \"terraform_data\" \"it\" {\n  input = var.name\n}\n",
+    );
+    stage.inputs(&[("name", "one")]);
+    stage.sync().await;
+    let kept = async |workflow: &Workflow, name: &str| {
+        let job = stage.job(step(workflow, name)).await;
+        let told = stage.system.text_log(&job, Some("system")).await;
+        let printed = stage.system.text_log(&job, Some("stdout")).await;
+        let (kept, made) = (told.contains("initialized before"), printed.contains("Initializing the backend"));
+        assert_ne!(kept, made, "{told}{printed}");
+        kept
+    };
+    for (component, again) in [("provided", false), ("plain", true)] {
+        let first = stage.run(json!({ "type": "manual_deploy", "component": component })).await;
+        assert!(!kept(&first, &format!("sync and plan {component}")).await);
+        assert!(kept(&first, &format!("apply {component}")).await);
+        let second = stage.run(json!({ "type": "manual_deploy", "component": component })).await;
+        assert_eq!(kept(&second, &format!("sync and plan {component}")).await, again, "{component}");
+    }
+
+    // Spoilt, it costs one failure: then `init` runs again.
+    let init = stage.system.state_dir("a").join("cache/init");
+    for entry in fs_err::read_dir(&init).unwrap() {
+        fs_err::write(entry.unwrap().path().join(".terraform/terraform.tfstate"), "").unwrap();
+    }
+    let id = stage.deploy("plain").await;
+    stage.until_step(&id, "sync and plan plain", "error").await;
+    let healed = stage.run(json!({ "type": "manual_deploy", "component": "plain" })).await;
+    assert!(!kept(&healed, "sync and plan plain").await);
+}
+
 /// Real providers, all in one module: those of every run, and in soak (`FERRY_ALL_PROVIDERS`) those that take long to build.
 #[tokio::test]
 async fn real_providers_plan_apply_and_destroy() {

@@ -2,6 +2,7 @@
 
 mod apply;
 pub(crate) mod backend;
+mod initialized;
 mod listen;
 mod plan;
 mod program;
@@ -24,7 +25,7 @@ use super::build::{PROVIDERS, remote};
 use super::sealed::private_dir;
 use super::stages::Stages;
 use super::{Done, Run, archive, source, tool};
-use crate::directory::ExecutionDir;
+use crate::directory::{ExecutionDir, remove_tree};
 use crate::oci::Descriptor;
 use crate::process::{Child, Interrupt, Kept};
 use crate::vault::{Keeper, SECRETS_MAX, Vault, VaultError};
@@ -145,6 +146,8 @@ struct Ready {
     env: BTreeMap<String, String>,
     kept: Kept,
     backend: Backend,
+    /// What `init` made of it for an earlier execution, where that was taken.
+    initialized: Option<PathBuf>,
 }
 
 impl Ready {
@@ -176,8 +179,20 @@ impl Site<'_> {
         let mut open = vec![providers.clone()];
         open.extend(program.parent().map(Path::to_owned).filter(|place| place.starts_with(program::cache(run))));
         let env = self.environment(run, &work, &providers)?;
-        let ready = Ready { program, dir, env, kept: Kept::InSandboxWith(open), backend };
-        self.init(run, &ready, &work).await?;
+        let kept = Kept::InSandboxWith(open);
+        let mut ready = Ready { program, dir, env, kept, backend, initialized: None };
+        fs::write(ready.dir.join(BACKEND_FILE), BACKEND)?;
+        // What an approved plan was made with is what it is carried out with.
+        let approved = matches!(self.job.operation, TerraformOperation::Apply { .. });
+        let good = |place: &PathBuf| approved || initialized::is_settled(place, &ready.dir);
+        let place = initialized::place(run, self, &ready).filter(good);
+        match place.filter(|place| initialized::take(place, &ready.dir)) {
+            Some(place) => {
+                run.say(Some(INIT), "this module was initialized before: `init` need not do it again");
+                ready.initialized = Some(place);
+            }
+            None => self.init(run, &ready, &work).await?,
+        }
         Ok(ready)
     }
 
@@ -236,7 +251,6 @@ impl Site<'_> {
     }
 
     async fn init(&self, run: &mut Run<'_>, ready: &Ready, work: &Path) -> Result<(), StepFailure> {
-        fs::write(ready.dir.join(BACKEND_FILE), BACKEND)?;
         let config = work.join("backend.hcl");
         tool::private(&config, &ready.backend.config())?;
         let config = format!("-backend-config={}", config.display());
@@ -257,7 +271,14 @@ impl Site<'_> {
             ..Child::new(ready.argv(&words), ready.dir.clone(), ready.env.clone(), INIT)
         };
         match tool::exit_code(run, &child).await? {
-            0 => Ok(()),
+            0 => {
+                if let Some(place) = initialized::place(run, self, ready)
+                    && let Err(error) = initialized::keep(&place, &ready.dir)
+                {
+                    tracing::debug!(%error, "what `init` made is not kept");
+                }
+                Ok(())
+            }
             code => Err(failed(code, "`init` failed; the log says why")),
         }
     }
@@ -281,7 +302,12 @@ impl Site<'_> {
         drop(child);
         let heard = heard.into_inner();
         stages.set_resources(WORK, heard.shown());
-        Ok((ended?, heard.progress().clone()))
+        let code = ended?;
+        if let Some(place) = ready.initialized.as_ref().filter(|_| code != 0) {
+            // It may be that: the next try begins with `init`.
+            let _ = remove_tree(place);
+        }
+        Ok((code, heard.progress().clone()))
     }
 }
 
