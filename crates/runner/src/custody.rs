@@ -137,21 +137,41 @@ pub async fn backup_key(tools: &Tools, state_dir: &Path, to: &Path) -> anyhow::R
     Ok(key.fingerprint())
 }
 
-/// Puts a key that was saved back to its place; another one there stays.
-pub fn restore_key(tools: &Tools, state_dir: &Path, from: &Path) -> anyhow::Result<String> {
+/// Puts a key that was saved back to its place. One that the install does not seal with is refused, where the control plane can say so;
+/// one that was in the wrong place is kept beside it.
+pub async fn restore_key(tools: &Tools, state_dir: &Path, from: &Path) -> anyhow::Result<String> {
     let key = InstallKey::parse(&fs::read_to_string(from)?).map_err(anyhow::Error::msg)?;
-    let place = tools.key_file(state_dir);
+    let (fingerprint, place) = (key.fingerprint(), tools.key_file(state_dir));
     if tools.install_key_command.is_some() {
         bail!("the key comes from a command here: put it where the command finds it");
     }
+    let wanted = match Custodian::open(state_dir, tools.clone()) {
+        Ok(custodian) => custodian.client.install_key(None).await.ok().and_then(|answer| answer.fingerprint),
+        // It has not joined yet, or not for an install.
+        Err(_) => None,
+    };
+    if let Some(wanted) = wanted.as_ref().filter(|wanted| **wanted != fingerprint) {
+        bail!(
+            "this install seals with the key {wanted}, and {} holds {fingerprint}: nothing is changed",
+            from.display()
+        );
+    }
     if let Ok(text) = fs::read_to_string(&place) {
         let there = InstallKey::parse(&text).map(|key| key.fingerprint()).unwrap_or_else(|_| "something else".into());
-        if there == key.fingerprint() {
+        if there == fingerprint {
             return Ok(there);
         }
-        bail!("{} holds {there}: move it away first, if it is really not needed", place.display());
+        if wanted.is_none() {
+            bail!(
+                "{} holds {there}, and nobody can say which one the install seals with: move it away first, if it is really not needed",
+                place.display()
+            );
+        }
+        let mut aside = place.clone().into_os_string();
+        aside.push(format!(".{}", random_hex::<4>()));
+        fs::rename(&place, &aside)?;
     }
     fs::create_dir_all(place.parent().unwrap_or(state_dir))?;
     vault::keep_key(&place, &key)?;
-    Ok(key.fingerprint())
+    Ok(fingerprint)
 }

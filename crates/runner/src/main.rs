@@ -428,7 +428,7 @@ fn keys(command: KeyCommand) -> anyhow::Result<ExitCode> {
     let (tools, state_dir) = (custody.tools.clone().into(), absolute(&custody.place.state_dir)?);
     let fingerprint = match (&command, file) {
         (KeyCommand::Backup { .. }, Some(file)) => Some(on_runtime(custody::backup_key(&tools, &state_dir, &file))?),
-        (KeyCommand::Restore { .. }, Some(file)) => Some(custody::restore_key(&tools, &state_dir, &file)?),
+        (KeyCommand::Restore { .. }, Some(file)) => Some(on_runtime(custody::restore_key(&tools, &state_dir, &file))?),
         _ => on_runtime(custody::fingerprint(&tools, &state_dir))?,
     };
     if custody.json {

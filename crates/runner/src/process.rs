@@ -101,7 +101,7 @@ pub struct Host<'a> {
     pub trace: Option<TraceContext>,
 }
 
-/// Listens to the standard output of a child, and says what goes to the log instead.
+/// Listens to a pipe of a child, and says what goes to the log instead.
 pub trait Hear {
     fn hear(&mut self, bytes: &[u8]) -> Vec<u8>;
     /// Nothing has come for a moment.
@@ -119,12 +119,14 @@ pub struct Child<'a> {
     pub kept: Kept,
     pub interrupt: Interrupt,
     pub hear: Option<&'a RefCell<dyn Hear + 'a>>,
+    /// The same for standard error.
+    pub hear_errors: Option<&'a RefCell<dyn Hear + 'a>>,
 }
 
 impl Child<'_> {
     /// A child in the sandbox, whose output goes to the log as it is.
     pub fn new(argv: Vec<String>, cwd: PathBuf, env: BTreeMap<String, String>, step: usize) -> Self {
-        Self { argv, cwd, env, step, kept: Kept::InSandbox, interrupt: Interrupt::Group, hear: None }
+        Self { argv, cwd, env, step, kept: Kept::InSandbox, interrupt: Interrupt::Group, hear: None, hear_errors: None }
     }
 }
 
@@ -216,7 +218,7 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
     let step = child.step as u32;
     let (stdout, stderr) = (Receiver::from_owned_fd(stdout.into())?, Receiver::from_owned_fd(stderr.into())?);
     let mut stdout = Pump::new(Some(stdout), Pipe::Stdout, step, host, child.hear);
-    let mut stderr = Pump::new(Some(stderr), Pipe::Stderr, step, host, None);
+    let mut stderr = Pump::new(Some(stderr), Pipe::Stderr, step, host, child.hear_errors);
     let mut pumps = Box::pin(async { tokio::join!(stdout.run(), stderr.run()) });
     let mut drained = false;
     let mut stopped: Option<Stop> = None;

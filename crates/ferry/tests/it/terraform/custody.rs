@@ -46,17 +46,22 @@ async fn an_install_whose_key_is_gone_waits_for_that_key() {
     assert!(told.contains(&fingerprint) && told.contains("ferry-runner key restore"), "{told}");
     assert!(!key.exists(), "no new key is made");
 
-    // Another one is no help, and is not written over.
+    // Another one is no help, and is not brought in its place.
     let other = InstallKey::new();
     fs_err::write(&key, other.text().as_bytes()).unwrap();
     let told = refused_deploy(&stage).await;
     assert!(told.contains(&fingerprint) && told.contains(&other.fingerprint()), "{told}");
-    let told = refused(stage.custody(&["key", "restore", saved.to_str().unwrap()])).await;
-    assert!(told.contains(&other.fingerprint()) && told.contains("move it away first"), "{told}");
+    let wrong = stage.system.root().join("wrong.key");
+    fs_err::write(&wrong, other.text().as_bytes()).unwrap();
+    let told = refused(stage.custody(&["key", "restore", wrong.to_str().unwrap()])).await;
+    assert!(told.contains(&fingerprint) && told.contains("nothing is changed"), "{told}");
 
-    // The right one is.
-    fs_err::remove_file(&key).unwrap();
+    // The right one is; what stood in its place is kept.
     let told = good(stage.custody(&["key", "restore", saved.to_str().unwrap()])).await;
+    let beside = fs_err::read_dir(stage.system.state_dir("a")).unwrap().flatten();
+    let beside = beside.filter(|entry| entry.file_name().to_string_lossy().starts_with("install.key."));
+    let beside: Vec<_> = beside.map(|entry| fs_err::read_to_string(entry.path()).unwrap()).collect();
+    assert_eq!(beside, [other.text().to_string()]);
     assert!(told.contains(&fingerprint), "{told}");
     stage.run(json!({ "type": "manual_deploy", "component": "it" })).await;
 }

@@ -37,7 +37,7 @@ async fn a_module_with_its_providers_needs_no_registry() {
     let id = stage.deploy("without").await;
     let failed = stage.until_step(&id, "sync and plan without", "error").await;
     let told = &failed.status.status_human_description;
-    assert!(told.contains("`init` failed"), "{told}");
+    assert!(told.contains("`init` failed: ") && told.contains("provider"), "and why: {told}");
 
     // What was packed initializes where there is no network at all.
     let output = stage.system.ferry(&["builds", "list", "--app", "shop", "--component", "with", "--json"]).await;

@@ -114,3 +114,50 @@ impl Hear for Listener<'_> {
         said
     }
 }
+
+/// What of standard error is remembered.
+const HEARD_BYTES_MAX: usize = 64 << 10;
+
+/// Hears what a command that does not speak JSON says of its failure; the log gets it as it is.
+#[derive(Default)]
+pub(super) struct Overheard(Vec<u8>);
+
+impl Overheard {
+    /// The first error in one line: what it is, and the first paragraph of why.
+    pub(super) fn first_error(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.0);
+        let mut lines = text.lines().map(|line| line.trim_start_matches(['│', '╷', '╵', ' ']).trim_end());
+        let error = lines.find_map(|line| line.strip_prefix("Error: "))?.to_owned();
+        let why: Vec<&str> = lines.skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty()).collect();
+        Some(if why.is_empty() { error } else { format!("{error}: {}", why.join(" ")) })
+    }
+}
+
+impl Hear for Overheard {
+    fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let room = HEARD_BYTES_MAX.saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        bytes.to_vec()
+    }
+
+    fn end(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_is_one_line() {
+        let mut heard = Overheard::default();
+        assert_eq!(heard.first_error(), None);
+        let said = "╷\n│ Error: Failed to query available provider packages\n│ \n│ Could not retrieve the list of\n│ available versions\n│ \n│ More\n╵\n╷\n│ Error: Another\n╵\n";
+        assert_eq!(heard.hear(said.as_bytes()), said.as_bytes(), "the log has all of it");
+        let told = "Failed to query available provider packages: Could not retrieve the list of available versions";
+        assert_eq!(heard.first_error().as_deref(), Some(told));
+        let bare = Overheard(b"\nError: Backend initialization required\n".to_vec());
+        assert_eq!(bare.first_error().as_deref(), Some("Backend initialization required"));
+    }
+}

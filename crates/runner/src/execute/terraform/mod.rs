@@ -30,7 +30,7 @@ use crate::oci::Descriptor;
 use crate::process::{Child, Interrupt, Kept};
 use crate::vault::{Keeper, SECRETS_MAX, Vault, VaultError};
 use backend::Backend;
-use listen::Listener;
+use listen::{Listener, Overheard};
 
 const MODULE: usize = 0;
 const INIT: usize = 1;
@@ -266,8 +266,10 @@ impl Site<'_> {
             lock = lock => lock.map_err(std::io::Error::other)??,
             stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
         };
+        let heard = RefCell::new(Overheard::default());
         let child = Child {
             kept: ready.kept.clone(),
+            hear_errors: Some(&heard),
             ..Child::new(ready.argv(&words), ready.dir.clone(), ready.env.clone(), INIT)
         };
         match tool::exit_code(run, &child).await? {
@@ -279,7 +281,13 @@ impl Site<'_> {
                 }
                 Ok(())
             }
-            code => Err(failed(code, "`init` failed; the log says why")),
+            code => Err(failed(
+                code,
+                match heard.borrow().first_error() {
+                    Some(why) => format!("`init` failed: {why}"),
+                    None => "`init` failed; the log says why".to_owned(),
+                },
+            )),
         }
     }
 
