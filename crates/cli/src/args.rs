@@ -329,6 +329,9 @@ pub enum Installs {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
+        /// Yes, really
+        #[arg(long)]
+        yes: bool,
     },
     /// Remove an install that was deprovisioned; what is left in the customer's account stays there
     Forget {
@@ -506,7 +509,13 @@ pub enum Jobs {
     /// Wait for the end of a job
     Wait { id: JobId },
     /// Delete the log of a job that has ended, for good
-    EraseLog { id: JobId },
+    EraseLog {
+        /// Job
+        id: JobId,
+        /// Yes, really
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(Debug, Args)]

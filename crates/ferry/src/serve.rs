@@ -1,6 +1,6 @@
 //! `ferry server` and `ferry admin`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -131,7 +131,11 @@ async fn serve(config: ServerConfig) -> anyhow::Result<ExitCode> {
 
 pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
     let (config, _) = args.config.load()?;
-    fs_err::create_dir_all(&config.data_dir)?;
+    if matches!(args.command, AdminCommand::Bootstrap { .. } | AdminCommand::Restore { .. }) {
+        fs_err::create_dir_all(&config.data_dir)?;
+    } else {
+        must_exist(&config)?;
+    }
     match args.command {
         AdminCommand::Backup { file } => {
             let (databases, blobs) = embedded(&config)?;
@@ -167,6 +171,20 @@ pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A database that is not there is not one in which all is well.
+fn must_exist(config: &ServerConfig) -> anyhow::Result<()> {
+    let url = config.database_url();
+    if let Some(dir) = url.strip_prefix("sqlite:").map(Path::new)
+        && !dir.join("ferry.db").exists()
+    {
+        bail!(
+            "there is no database in {}: name the server's configuration (`ferry admin --config FILE …`, or FERRY_DATA_DIR)",
+            dir.display()
+        );
+    }
+    Ok(())
 }
 
 /// Logs that are read at once.

@@ -112,7 +112,7 @@ fn twin<T>(prefix: &'static str, of: &str, parse: fn(&str) -> Result<T, id::Inva
 
 impl Body {
     /// How many bytes of the pipe it stands for.
-    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
+    #[expect(clippy::len_without_is_empty, reason = "an empty one has a meaning: it ends a line")]
     pub fn len(&self) -> u64 {
         match self {
             Self::Data(data) => data.len() as u64,
@@ -156,7 +156,8 @@ impl Chunk {
     pub fn lines(&self) -> u64 {
         match &self.body {
             Body::Data(data) => data.iter().filter(|&&b| b == b'\n').count() as u64 + 1,
-            Body::Gap(_) => 1,
+            // The line that it ends, and itself.
+            Body::Gap(_) => 2,
         }
     }
 

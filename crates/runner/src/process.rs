@@ -27,7 +27,7 @@ use crate::directory::ExecutionDir;
 use crate::limits::{self, Cgroups};
 use crate::secrets::Secrets;
 use crate::shim::{Sandbox, ShimFile};
-use crate::spool::SpoolWriter;
+use crate::spool::{SpoolWriter, whole_characters};
 
 /// In the environment of every child; how leftovers are found.
 pub const MARK: &str = "FERRY_EXECUTION_ID";
@@ -347,15 +347,17 @@ impl<'a, 'h, R: AsyncRead + Unpin> Pump<'a, 'h, R> {
                     }
                 }
             }
-            if waits_since.is_none() && !self.pending.is_empty() {
+            // The beginning of a character waits for its end, however long.
+            if waits_since.is_none() && whole_characters(&self.pending, self.pending.len()) > 0 {
                 waits_since = Some(Instant::now());
             }
         }
     }
 
-    /// Writes up to the last line end in the first `length` bytes; all of them where there is none.
+    /// Writes up to the last line end in the first `length` bytes; where there is none, all of them that are whole characters.
     fn write_lines(&mut self, length: usize) {
-        let cut = self.pending[..length].iter().rposition(|b| *b == b'\n').map_or(length, |at| at + 1);
+        let end = self.pending[..length].iter().rposition(|b| *b == b'\n');
+        let cut = end.map_or_else(|| whole_characters(&self.pending, length), |at| at + 1);
         self.log.borrow_mut().write(self.pipe, self.step, &self.pending[..cut]);
         self.pending.drain(..cut);
     }

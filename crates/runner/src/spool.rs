@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fs_err as fs;
 use model::constants::{BATCH_BYTES, CHUNK_BYTES};
-use model::lines::LINE_SPAN;
+use model::lines::{FRAME_BYTES, LINE_SPAN};
 use model::log::{Body, Chunk, FrameError, NO_STEP, Pipe, UNKNOWN};
 
 const FILE_BYTES: u64 = 8 << 20;
@@ -91,7 +91,14 @@ impl SpoolWriter {
 
     /// Appends bytes of a pipe; what can't be written becomes a gap.
     pub fn write(&mut self, pipe: Pipe, step: u32, bytes: &[u8]) {
-        for piece in bytes.chunks(CHUNK_BYTES) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let piece;
+            (piece, rest) = match whole_characters(rest, CHUNK_BYTES) {
+                // Nothing more comes of it.
+                0 => (rest, &[][..]),
+                length => rest.split_at(length),
+            };
             let written = self.has_room(piece.len() as u64)
                 && self.write_gap(pipe)
                 && self.append(pipe, step, Body::Data(piece.to_vec()));
@@ -170,7 +177,7 @@ impl SpoolWriter {
         }
         self.seq += 1;
         self.time_ns = chunk.time_ns + chunk.lines() + 1;
-        self.written += length;
+        self.written += length + FRAME_BYTES;
         let state = self.pipes.entry(pipe).or_default();
         (state.offset, state.open) = (offset + length, open);
         true
@@ -230,6 +237,20 @@ impl SpoolWriter {
             }
         }
     }
+}
+
+/// How many of the first bytes, up to some, end with a whole character: readers show a chunk as text.
+pub(crate) fn whole_characters(bytes: &[u8], length: usize) -> usize {
+    let length = length.min(bytes.len());
+    let Some(begins) = bytes[..length].iter().rev().take(4).position(|byte| byte & 0xC0 != 0x80) else { return length };
+    let first = length - 1 - begins;
+    let wants = match bytes[first] {
+        0xC2..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF4 => 4,
+        _ => 1,
+    };
+    if begins + 1 < wants { first } else { length }
 }
 
 /// Where the pipes stood when the last file was begun; `None` of one that an older executor wrote.
@@ -486,11 +507,31 @@ mod tests {
     }
 
     #[test]
+    fn text_is_cut_between_characters() {
+        for (text, length, whole) in [
+            ("abc", 3, 3),
+            ("abé", 3, 2),
+            ("abé", 4, 4),
+            ("a漢", 3, 1),
+            ("a漢", 4, 4),
+            ("a🚢", 4, 1),
+            ("🚢", 3, 0),
+            ("é", 9, 2),
+        ] {
+            assert_eq!(whole_characters(text.as_bytes(), length), whole, "{text} {length}");
+        }
+        for no_text in [&b"a\xff\xfe"[..], b"\x80\x80\x80\x80\x80", b"a\xc3", b""] {
+            let expected = if no_text == b"a\xc3" { 1 } else { no_text.len() };
+            assert_eq!(whole_characters(no_text, 9), expected, "{no_text:?}");
+        }
+    }
+
+    #[test]
     fn a_line_without_an_end_gets_one() {
         let dir = tempfile::tempdir().expect("dir");
         let mut writer = SpoolWriter::new(dir.path(), 1 << 30);
         writer.write(Pipe::Stderr, 0, b"working...");
-        writer.write(Pipe::Stdout, 0, &[b'x'; LINE_SPAN as usize]);
+        writer.write(Pipe::Stdout, 0, &[b'x'; LINE_SPAN as usize - 170]);
         writer.write(Pipe::Stdout, 0, b"\nshort");
         writer.end_line(Pipe::Stdout);
         writer.end_line(Pipe::Stdout);
@@ -505,7 +546,7 @@ mod tests {
             piece,
             piece,
             piece,
-            piece,
+            (stdout, 0, CHUNK_BYTES - 170),
             // More than the span was written since it began.
             (stderr, 0, 0),
             (stdout, 0, 6),

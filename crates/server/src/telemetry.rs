@@ -448,9 +448,9 @@ impl About {
     fn records(&self, chunk: &Chunk, ended: &Ended, into: &mut Vec<Record>) {
         let gap = match &chunk.body {
             Body::Data(_) => None,
-            Body::Gap(missing) => Some(format!("[{}]", describe_gap(*missing, Some(chunk.pipe.as_str())))),
+            Body::Gap(missing) => Some((1, format!("[{}]", describe_gap(*missing, Some(chunk.pipe.as_str()))))),
         };
-        let lines = ended.lines().map(|(_, line)| String::from_utf8_lossy(&line).into_owned());
+        let lines = ended.lines().map(|(at, line)| (at, String::from_utf8_lossy(&line).into_owned()));
         let step = self.steps.get(chunk.step as usize);
         let mut attributes = BTreeMap::from([("log.iostream".to_owned(), json!(chunk.pipe.as_str()))]);
         if let Some(step) = step {
@@ -461,7 +461,7 @@ impl About {
             None => trace.clone(),
         });
         let (severity_text, severity_number) = chunk.pipe.severity();
-        for (at, line) in lines.chain(gap).enumerate() {
+        for (at, line) in lines.chain(gap) {
             into.push(Record {
                 time_ns: chunk.time_ns + at as u64,
                 resource: Attributes::new(),

@@ -178,7 +178,8 @@ impl Store {
                 if chunk.pipe.holds_records() {
                     continue;
                 }
-                let end = ends.entry(chunk.pipe).or_insert(0u64);
+                // What came before the first one that is here was deleted.
+                let end = ends.entry(chunk.pipe).or_insert(if head.first_seq == 0 { 0 } else { chunk.offset });
                 if chunk.offset != *end {
                     let pipe = chunk.pipe.as_str();
                     return Ok(Err(format!(

@@ -75,7 +75,7 @@ fn unpack_segment(data: &[u8]) -> Result<Vec<Chunk>> {
 }
 
 impl Store {
-    /// Appends a batch (`data`, which unpacks to `chunks`) if it is the next one. Returns the number that is wanted next: a
+    /// Appends a batch (`data`, which unpacks to `chunks`) if it is the next one; a log that was deleted goes on from there. Returns the number that is wanted next: a
     /// batch that is already there changes nothing, one that would leave a hole is refused.
     pub async fn append_log(
         &self,
@@ -113,7 +113,7 @@ impl Store {
                     )
                     .await?;
                     tx.exec(
-                        "INSERT INTO log_heads (execution_id, org_id, next_seq, size_bytes, hot_bytes, updated_at) VALUES ($1, $2, $3, $4, $4, $5) ON CONFLICT (execution_id) DO UPDATE SET next_seq = $3, size_bytes = log_heads.size_bytes + $4, hot_bytes = log_heads.hot_bytes + $4, updated_at = $5",
+                        "INSERT INTO log_heads (execution_id, org_id, next_seq, size_bytes, hot_bytes, updated_at) VALUES ($1, $2, $3, $4, $4, $5) ON CONFLICT (execution_id) DO UPDATE SET next_seq = $3, size_bytes = log_heads.size_bytes + $4, hot_bytes = log_heads.hot_bytes + $4, updated_at = $5, deleted_at = NULL",
                         params![&execution, &org, next_seq, size, now],
                     )
                     .await?;

@@ -39,7 +39,8 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
         Installs::Schedules { name } => install_views::schedules(client, out, &name).await?,
         Installs::Policies { name, limit } => install_views::policies(client, out, &name, limit).await?,
         Installs::Forget { name, force, yes } => install_views::forget(client, out, &name, force, yes).await?,
-        Installs::EraseTelemetry { name } => {
+        Installs::EraseTelemetry { name, yes } => {
+            super::confirm(yes, &format!("what exporters have sent for install `{name}` will be deleted for good"))?;
             let runner = client.install(&name).await?.runner_id;
             let stream = client.delete_log(&model::log::telemetry_stream(&runner)).await?;
             if out.json {

@@ -45,9 +45,9 @@ pub(super) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
                 out.line(token.token.as_deref().unwrap_or("-"))?;
                 if let (Some(endpoint), Some(token)) = (&token.otlp_endpoint, &token.token) {
                     out.note("an exporter takes it from its environment:");
-                    out.note(&format!("  OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}"));
-                    out.note("  OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf");
-                    out.note(&format!("  OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20{token}"));
+                    out.note(&format!("  export OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}"));
+                    out.note("  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf");
+                    out.note(&format!("  export OTEL_EXPORTER_OTLP_HEADERS=\"authorization=Bearer%20{token}\""));
                 }
             }
         }

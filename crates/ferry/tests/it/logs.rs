@@ -5,7 +5,7 @@ use api::control::{Job, LogRecord};
 use futures::StreamExt as _;
 use serde_json::Value;
 use testkit::Backend;
-use testkit::system::{SOON, System, action, script, shown, until};
+use testkit::system::{SOON, System, action, script, send, shown, until};
 
 use crate::options;
 use crate::security::http;
@@ -233,6 +233,12 @@ async fn a_line_that_was_printed_in_pieces_is_one() {
     let long = format!("{} long", "x".repeat(150_000));
     let expected = ["installing café ... done", "half of stderr, the other half", &long, "no end"];
     assert_eq!(followed.lines().collect::<Vec<_>>(), expected);
+    let mut live = system.client.tail_of(&job.log_stream_id, &LogFilter::pipe(Some("stdout")), None);
+    let mut plain = String::new();
+    while let Some(Ok(Tail::Chunk(chunk))) = live.next().await {
+        plain.push_str(&chunk.text);
+    }
+    assert!(plain.starts_with("installing café ... done\n"), "characters are whole: {}", &plain[..40]);
     for round in ["hot", "sealed"] {
         if round == "sealed" {
             sealed(&system).await;
@@ -255,6 +261,51 @@ async fn a_line_that_was_printed_in_pieces_is_one() {
         let raw = system.raw_log(&job, Some("stdout")).await;
         let printed = format!("installing café ... done\none\ntwo\n{long}\nno end of a\n");
         assert_eq!(String::from_utf8(raw).unwrap(), printed, "{round}: raw is what was printed");
+    }
+}
+
+/// A machine that is gone leaves a line without an end: it is there all the same, once, from every place.
+#[tokio::test]
+async fn the_last_line_of_a_machine_that_is_gone_is_shown() {
+    let system = System::start(options()).await;
+    let mut runner = system.start_runner("a").await;
+    let errors = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo err $i >&2; done";
+    let job =
+        system.script(&format!("printf 'part one'; sleep 0.5; printf ', two'; sleep 0.5; {errors}; sleep 1000")).await;
+    let mut live = system.client.tail_of(&job.log_stream_id, &only(|f| f.grep = Some("part".into())), None);
+    until("all of it is there", SOON, async || {
+        let errors = system.text_log(&job, Some("stderr")).await;
+        if errors.ends_with("err 150\n") { Ok(()) } else { Err(errors) }
+    })
+    .await;
+    let gone: Vec<i32> = system.executors().into_iter().chain(system.children()).collect();
+    runner.kill();
+    for pid in gone {
+        send(pid, rustix::process::Signal::KILL);
+    }
+    let unknown = |job: &Job| job.status == model::JobState::Unknown;
+    let job = system.until_job(&job.id, "nobody knows", 3 * SOON, unknown).await;
+    let mut followed = String::new();
+    while let Some(Ok(Tail::Chunk(chunk))) = live.next().await {
+        followed.push_str(&chunk.text);
+    }
+    assert_eq!(followed, "part one, two\n", "also for who was there before");
+    let (mut back, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let (next, page) = dialect(&system, &job, "?order=desc", &cursor).await;
+        back.extend(page.iter().map(|r| r["body"].as_str().unwrap().to_owned()));
+        if next.is_empty() {
+            break;
+        }
+        cursor = next;
+    }
+    back.reverse();
+    let all = records(&system.client, &job, &LogFilter::default()).await;
+    assert_eq!(bodies(&all), back);
+    assert_eq!((all.len() >= 151, all.last().unwrap().body.as_str()), (true, "part one, two"));
+    for record in [&all[10], &all[60], &all[all.len() - 1]] {
+        let (_, found) = dialect(&system, &job, "", &record.cursor).await;
+        assert_eq!(found[0]["body"].as_str().unwrap(), record.body);
     }
 }
 
@@ -285,7 +336,7 @@ async fn a_quota_leaves_out_what_is_printed_beyond_it_and_says_so() {
     said(&["orgs", "logs", "--quota", "0"]).await;
     let next = system.run(vec![script("next", text)]).await;
     assert_eq!(system.raw_log(&next, Some("stdout")).await.len(), whole);
-    said(&["jobs", "erase-log", next.id.as_str()]).await;
+    said(&["jobs", "erase-log", next.id.as_str(), "--yes"]).await;
     let output = system.ferry(&["logs", next.id.as_str()]).await;
     assert!(output.stdout.is_empty() && shown(&output).contains("the log was deleted at"), "{}", shown(&output));
     let output = system.ferry(&["orgs", "logs", "--retention", "1h"]).await;

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use model::Digest;
 use model::terraform::Module;
+use model::{Digest, JobId};
 use serde_json::json;
 
 use super::super::Run;
@@ -21,7 +21,7 @@ const LOCK: &str = ".terraform.lock.hcl";
 const KEPT_MAX: usize = 100;
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Where it is kept; None where it can't be.
+/// Where it is kept for whoever comes next; None where it can't be.
 pub(super) fn place(run: &Run<'_>, site: &Site<'_>, ready: &Ready) -> Option<PathBuf> {
     let Module::Artifact { digest, .. } = &site.job.module else { return None };
     // Links lead into the module itself, which will lie elsewhere.
@@ -41,12 +41,23 @@ pub(super) fn place(run: &Run<'_>, site: &Site<'_>, ready: &Ready) -> Option<Pat
     Some(program::cache(run).join("init").join(Digest::of(same.to_string().as_bytes()).hex()))
 }
 
-/// Whether another `init` could only come to the same: all that it would choose is fixed by the module itself.
-pub(super) fn is_settled(place: &Path, module: &Path) -> bool {
+/// Where it is kept for the apply of one plan alone.
+pub(super) fn of_plan(place: &Path, plan: &JobId) -> PathBuf {
+    place.with_extension(plan.as_str())
+}
+
+/// Whether another `init` of the module could only come to the same: all that it would choose is fixed by the module itself. `locked`:
+/// it brought the versions of its providers along.
+pub(super) fn is_settled(module: &Path, locked: bool) -> bool {
     let fetched = |entry: fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    let modules = fs::read_dir(place.join(DATA).join("modules"));
+    let modules = fs::read_dir(module.join(DATA).join("modules"));
     let modules = modules.into_iter().flatten().flatten().any(fetched);
-    !modules && (module.join(LOCK).exists() || !place.join(DATA).join("providers").exists())
+    !modules && (locked || !module.join(DATA).join("providers").exists())
+}
+
+/// Whether the module brought the versions of its providers along.
+pub(super) fn is_locked(module: &Path) -> bool {
+    module.join(LOCK).exists()
 }
 
 /// Puts it beside the module. False: there is none, or not a whole one.

@@ -182,16 +182,34 @@ impl Site<'_> {
         let kept = Kept::InSandboxWith(open);
         let mut ready = Ready { program, dir, env, kept, backend, initialized: None };
         fs::write(ready.dir.join(BACKEND_FILE), BACKEND)?;
+        // Terraform's own cache of providers is not made for two at once.
+        let lock = std::fs::File::create(program::cache(run).join("providers.lock"))?;
+        let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock));
+        let _lock = tokio::select! {
+            lock = lock => lock.map_err(std::io::Error::other)??,
+            stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
+        };
+        let place = initialized::place(run, self, &ready);
         // What an approved plan was made with is what it is carried out with.
-        let approved = matches!(self.job.operation, TerraformOperation::Apply { .. });
-        let good = |place: &PathBuf| approved || initialized::is_settled(place, &ready.dir);
-        let place = initialized::place(run, self, &ready).filter(good);
-        match place.filter(|place| initialized::take(place, &ready.dir)) {
-            Some(place) => {
-                run.say(Some(INIT), "this module was initialized before: `init` need not do it again");
-                ready.initialized = Some(place);
+        let of_plan = match (&place, &self.job.operation) {
+            (Some(place), TerraformOperation::Apply { plan, .. }) => Some(initialized::of_plan(place, &plan.job_id)),
+            _ => None,
+        };
+        let there = of_plan.into_iter().chain(place.clone()).find(|place| initialized::take(place, &ready.dir));
+        if there.is_some() {
+            run.say(Some(INIT), "this module was initialized before: `init` need not do it again");
+            ready.initialized = there;
+            return Ok(ready);
+        }
+        let locked = initialized::is_locked(&ready.dir);
+        self.init(run, &ready, &work).await?;
+        if let Some(place) = place {
+            let settled = initialized::is_settled(&ready.dir, locked);
+            let own = run.host.dir.assignment()?.job_id;
+            let place = if settled { place } else { initialized::of_plan(&place, &own) };
+            if let Err(error) = initialized::keep(&place, &ready.dir) {
+                tracing::debug!(%error, "what `init` made is not kept");
             }
-            None => self.init(run, &ready, &work).await?,
         }
         Ok(ready)
     }
@@ -259,13 +277,6 @@ impl Site<'_> {
         if ready.dir.join(PROVIDERS).is_dir() {
             words.push(&vendored);
         }
-        // Terraform's own cache of providers is not made for two at once.
-        let lock = std::fs::File::create(program::cache(run).join("providers.lock"))?;
-        let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock));
-        let _lock = tokio::select! {
-            lock = lock => lock.map_err(std::io::Error::other)??,
-            stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
-        };
         let heard = RefCell::new(Overheard::default());
         let child = Child {
             kept: ready.kept.clone(),
@@ -273,14 +284,7 @@ impl Site<'_> {
             ..Child::new(ready.argv(&words), ready.dir.clone(), ready.env.clone(), INIT)
         };
         match tool::exit_code(run, &child).await? {
-            0 => {
-                if let Some(place) = initialized::place(run, self, ready)
-                    && let Err(error) = initialized::keep(&place, &ready.dir)
-                {
-                    tracing::debug!(%error, "what `init` made is not kept");
-                }
-                Ok(())
-            }
+            0 => Ok(()),
             code => Err(failed(
                 code,
                 match heard.borrow().first_error() {

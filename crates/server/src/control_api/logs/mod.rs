@@ -45,15 +45,19 @@ async fn stream(
 }
 
 async fn shown(state: &AppState, source: Source) -> ApiResult<LogStream> {
-    let (mut size_bytes, mut deleted_at) = (0, None);
+    let (mut size_bytes, mut deleted_at, mut begins_later) = (0, None, false);
     for part in &source.parts {
         let head = state.store().log_state(&part.id).await?;
         size_bytes += head.size_bytes;
         deleted_at = deleted_at.max(head.deleted_at);
+        begins_later |= head.first_seq > 0;
     }
     let open = source.is_open();
     let note = match deleted_at {
         Some(at) => format!("the log was deleted at {at}"),
+        None if begins_later && matches!(source.owner, Owner::Job(_)) => {
+            "the beginning of the log was deleted: this is what came later".to_owned()
+        }
         None if open && !state.log_quotas.has_room(state.store(), &source.org, 0).await? => QUOTA.to_owned(),
         None => String::new(),
     };

@@ -125,7 +125,7 @@ impl Reader {
         };
         let started = Instant::now();
         'pages: while let Some((part, chunks)) = self.next(&mut walk).await? {
-            let mut block = walk.open.block(&chunks, part.ends_with(&chunks));
+            let mut block = walk.open.block(&chunks, part.end_of(&chunks));
             if descending {
                 block.reverse();
             }
@@ -198,7 +198,7 @@ impl Reader {
                 return Ok(());
             }
             let mut bytes = Vec::new();
-            for (chunk, mut ended) in walk.open.block(&chunks, part.ends_with(&chunks)) {
+            for (chunk, mut ended) in walk.open.block(&chunks, part.end_of(&chunks)) {
                 self.print(format, part, &chunk, &mut ended, &mut bytes).await?;
             }
             if let Some(packer) = &mut packer {

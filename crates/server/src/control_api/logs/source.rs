@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use model::lines::End;
 use model::log::{Chunk, telemetry_log, telemetry_runner};
 use model::{ExecutionId, JobState, LogStreamId, OrgId, StepResult, Timestamp};
 use store::{ExecutionRow, Job, Runner, StoreError, topic};
@@ -31,18 +32,29 @@ pub(super) struct Part {
     pub(super) steps: Vec<StepResult>,
     /// How many chunks there will be, once that is known.
     pub(super) chunks: Option<u64>,
+    /// Its executor has not said so.
+    torn: bool,
 }
 
 impl From<ExecutionRow> for Part {
     fn from(row: ExecutionRow) -> Self {
-        Self { id: row.id, epoch: row.epoch, steps: row.steps, chunks: row.log_chunks }
+        Self { id: row.id, epoch: row.epoch, steps: row.steps, chunks: row.log_chunks, torn: false }
     }
 }
 
 impl Part {
-    /// Whether nothing comes after these chunks.
-    pub(super) fn ends_with(&self, chunks: &[Chunk]) -> bool {
-        self.chunks.is_some() && chunks.last().map(|last| last.seq + 1) == self.chunks
+    /// What comes after the chunk before this number.
+    pub(super) fn end(&self, next_seq: u64) -> End {
+        match self.torn {
+            _ if self.chunks != Some(next_seq) => End::Open,
+            true => End::Torn,
+            false => End::Whole,
+        }
+    }
+
+    /// What comes after these chunks.
+    pub(super) fn end_of(&self, chunks: &[Chunk]) -> End {
+        chunks.last().map_or(End::Open, |last| self.end(last.seq + 1))
     }
 }
 
@@ -72,14 +84,14 @@ impl Source {
                 state.store().executions_of(&job.id).await?.into_iter().map(Part::from).collect()
             }
             Owner::Runner(runner) => {
-                vec![Part { id: telemetry_log(&runner.id), epoch: 1, steps: Vec::new(), chunks: None }]
+                vec![Part { id: telemetry_log(&runner.id), epoch: 1, steps: Vec::new(), chunks: None, torn: false }]
             }
         };
         // What ended without a result ends where it is.
         let (over, count) = (self.is_over(state.conductor.now()), self.parts.len());
         for (at, part) in self.parts.iter_mut().enumerate() {
             if part.chunks.is_none() && (over || at + 1 < count) {
-                part.chunks = Some(state.store().log_head(&part.id).await?);
+                (part.chunks, part.torn) = (Some(state.store().log_head(&part.id).await?), true);
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use model::Timestamp;
-use model::lines::{Ended, OpenLines};
+use model::lines::{End, Ended, OpenLines};
 use model::log::{self, Chunk};
 use store::LogAt;
 use tokio::sync::mpsc;
@@ -45,7 +45,19 @@ pub(super) async fn tail(
     };
     let (send, receive) = mpsc::channel(16);
     tokio::spawn(async move {
-        let mut tail = Tail { state, source, wanted, epoch, seq, open: OpenLines::default(), send, watch: at.watch() };
+        let mut tail = Tail {
+            watch: at.watch(),
+            open: OpenLines::default(),
+            last: (0, log::NO_STEP),
+            rested: None,
+            past: false,
+            state,
+            source,
+            wanted,
+            epoch,
+            seq,
+            send,
+        };
         // An error ends the stream; the client comes back with its position.
         if let Err(error) = tail.run().await {
             tracing::debug!(error = error.message, "a tail ended");
@@ -67,6 +79,12 @@ struct Tail {
     epoch: u64,
     seq: u64,
     open: OpenLines,
+    /// Time and step of the last chunk.
+    last: (u64, u32),
+    /// The part whose open lines were sent, since nothing more comes of it.
+    rested: Option<u64>,
+    /// What was printed since then is not wanted.
+    past: bool,
     send: mpsc::Sender<sse::Event>,
     watch: TokenWatch,
 }
@@ -87,7 +105,8 @@ impl Tail {
             let complete = self.forward().await?;
             let now = self.state.conductor.now();
             // Nothing that is printed from now on is wanted.
-            let late = self.wanted.until.is_some_and(|until| now.nanos() > until + STRAGGLERS.as_nanos() as u64);
+            let late = |until: u64| now.nanos() > until + LOOK.as_nanos() as u64;
+            let late = self.past || self.wanted.until.is_some_and(late);
             if late || self.source.is_over(now) {
                 let since = over_since.get_or_insert_with(tokio::time::Instant::now);
                 if complete || late || since.elapsed() > STRAGGLERS {
@@ -122,8 +141,25 @@ impl Tail {
                     return Ok(true);
                 }
                 let Some(last) = chunks.last() else { break };
-                self.seq = last.seq + 1;
-                for (chunk, mut ended) in self.open.block(&chunks, part.ends_with(&chunks)) {
+                (self.seq, self.last) = (last.seq + 1, (last.time_ns, last.step));
+                for (chunk, mut ended) in self.open.block(&chunks, End::Open) {
+                    let Some(message) = self.message(part, &chunk, &mut ended).await? else { continue };
+                    if self.send.send(message).await.is_err() {
+                        return Ok(true);
+                    }
+                }
+                if !self.watch.may_go_on(&self.state).await {
+                    return Ok(true);
+                }
+                if self.wanted.until.is_some_and(|until| self.last.0 > until) {
+                    self.past = true;
+                    break;
+                }
+            }
+            let end = part.end(self.seq);
+            if end != End::Open && self.rested.replace(part.epoch) != Some(part.epoch) {
+                let (time_ns, step) = self.last;
+                for (chunk, mut ended) in self.open.rest(self.seq, time_ns + 1, step, end) {
                     let Some(message) = self.message(part, &chunk, &mut ended).await? else { continue };
                     if self.send.send(message).await.is_err() {
                         return Ok(true);
