@@ -192,6 +192,7 @@ async fn the_command_line_shows_what_is_asked_for() {
         said(&["logs", id, "--step", "first", "--pipe", "stdout"]).await.contains("in red\n"),
         "no colours for a file"
     );
+    assert_eq!(said(&["logs", id, "--grep", "in red"]).await, "in red\n", "as it is seen");
     assert!(said(&["logs", id, "--raw"]).await.contains("in \u{1b}[31mred\u{1b}[0m\n"), "raw is raw");
     assert_eq!(
         said(&["logs", job.log_stream_id.as_str(), "--level", "error"]).await,

@@ -102,7 +102,7 @@ impl Tail {
                 return Ok(());
             }
             self.source.look_again(&self.state).await?;
-            let complete = self.forward().await?;
+            let Some(complete) = self.forward().await? else { return Ok(()) };
             let now = self.state.conductor.now();
             // Nothing that is printed from now on is wanted.
             let late = |until: u64| now.nanos() > until + LOOK.as_nanos() as u64;
@@ -124,8 +124,8 @@ impl Tail {
         }
     }
 
-    /// Sends all that is there. Returns whether that is all there will be.
-    async fn forward(&mut self) -> ApiResult<bool> {
+    /// Sends all that is there. Returns whether that is all there will be; None: nobody hears it, or may.
+    async fn forward(&mut self) -> ApiResult<Option<bool>> {
         let mut complete = true;
         for at in 0..self.source.parts.len() {
             let part = &self.source.parts[at];
@@ -137,38 +137,41 @@ impl Tail {
             }
             loop {
                 let chunks = self.state.store().read_log(&part.id, self.seq).await?;
-                if self.send.is_closed() || self.state.stop.is_cancelled() {
-                    return Ok(true);
+                let stopped = self.send.is_closed() || self.state.stop.is_cancelled();
+                if stopped || !self.watch.may_go_on(&self.state).await {
+                    return Ok(None);
                 }
                 let Some(last) = chunks.last() else { break };
                 (self.seq, self.last) = (last.seq + 1, (last.time_ns, last.step));
                 for (chunk, mut ended) in self.open.block(&chunks, End::Open) {
-                    let Some(message) = self.message(part, &chunk, &mut ended).await? else { continue };
-                    if self.send.send(message).await.is_err() {
-                        return Ok(true);
+                    if !self.tell(part, &chunk, &mut ended).await? {
+                        return Ok(None);
                     }
                 }
-                if !self.watch.may_go_on(&self.state).await {
-                    return Ok(true);
-                }
-                if self.wanted.until.is_some_and(|until| self.last.0 > until) {
-                    self.past = true;
+                self.past = self.wanted.until.is_some_and(|until| self.last.0 > until);
+                if self.past {
                     break;
                 }
             }
-            let end = part.end(self.seq);
+            let (end, (time_ns, step)) = (part.end(self.seq), self.last);
             if end != End::Open && self.rested.replace(part.epoch) != Some(part.epoch) {
-                let (time_ns, step) = self.last;
                 for (chunk, mut ended) in self.open.rest(self.seq, time_ns + 1, step, end) {
-                    let Some(message) = self.message(part, &chunk, &mut ended).await? else { continue };
-                    if self.send.send(message).await.is_err() {
-                        return Ok(true);
+                    if !self.tell(part, &chunk, &mut ended).await? {
+                        return Ok(None);
                     }
                 }
             }
             complete = part.chunks.is_none_or(|total| self.seq >= total);
         }
-        Ok(complete)
+        Ok(Some(complete))
+    }
+
+    /// Sends what is wanted of a chunk. False: nobody hears it.
+    async fn tell(&self, part: &Part, chunk: &Chunk, ended: &mut Ended<'_>) -> ApiResult<bool> {
+        match self.message(part, chunk, ended).await? {
+            Some(message) => Ok(self.send.send(message).await.is_ok()),
+            None => Ok(true),
+        }
     }
 
     /// What is wanted of a chunk; None where nothing is.

@@ -112,8 +112,17 @@ impl Wanted {
         self.severity.is_none_or(|least| line.severity.1 >= least)
             && self.since.is_none_or(|since| line.nanos >= since)
             && self.until.is_none_or(|until| line.nanos <= until)
-            && self.text.as_ref().is_none_or(|text| line.text.contains(text.as_str()))
-            && self.regex.as_ref().is_none_or(|regex| regex.is_match(&line.text))
+            && self.finds(&line.text)
+    }
+
+    /// Whether what is searched for is there, as people see it: without colours.
+    fn finds(&self, line: &str) -> bool {
+        let line: Cow<'_, str> = match line.contains('\u{1b}') {
+            true => anstream::adapter::strip_str(line).to_string().into(),
+            false => line.into(),
+        };
+        self.text.as_ref().is_none_or(|text| line.contains(text.as_str()))
+            && self.regex.as_ref().is_none_or(|regex| regex.is_match(&line))
     }
 }
 
