@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use bytes::Bytes;
-use model::lines::Backward;
+use model::lines::{Backward, FRAME_BYTES};
 use model::log::{Body, Chunk};
 use model::{ExecutionId, OrgId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -531,8 +531,7 @@ async fn blocks_of(batches: impl Iterator<Item = Vec<u8>>) -> Result<(Vec<u8>, V
 
 /// What a chunk takes in memory and in a frame, about.
 fn plain_bytes(chunk: &Chunk) -> u64 {
-    const FRAME: u64 = 40;
-    FRAME + if let Body::Data(data) = &chunk.body { data.len() as u64 } else { 8 }
+    FRAME_BYTES + if let Body::Data(data) = &chunk.body { data.len() as u64 } else { 8 }
 }
 
 /// Where an org's archive lies in the blob store.

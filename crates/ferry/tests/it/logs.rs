@@ -1,7 +1,7 @@
 //! Logs as people read them: every view shows the same lines, from every place, whether they are hot or sealed.
 
 use api::client::{Client, LogFilter, Tail};
-use api::control::{Job, LogRecord};
+use api::control::{Job, LogRecord, UpdateRunnerSettings};
 use futures::StreamExt as _;
 use serde_json::Value;
 use testkit::Backend;
@@ -350,6 +350,9 @@ async fn a_quota_leaves_out_what_is_printed_beyond_it_and_says_so() {
 async fn a_flood_arrives_byte_for_byte() {
     let mib: u64 = std::env::var("FERRY_LOG_MIB").ok().and_then(|n| n.parse().ok()).unwrap_or(16);
     let system = System::start(options()).await;
+    // Every byte is compared: the spool holds all that the server is not fast enough for, and random bytes do not compress.
+    let settings = UpdateRunnerSettings { spool_bytes: Some((mib + 256) << 20), ..Default::default() };
+    system.client.update_runner_settings(system.install.runner_id.as_str(), &settings).await.unwrap();
     let _runner = system.start_runner("a").await;
     let written = system.witness("written");
     let text = format!(

@@ -13,7 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use http::HeaderMap;
-use model::lines::{Ended, OpenLines};
+use model::lines::{End, Ended, OpenLines};
 use model::log::{self, Chunk, Pipe};
 use store::{LogAt, StoreError};
 use tokio::sync::mpsc;
@@ -153,7 +153,9 @@ impl Reader {
                 walk.pass_part();
                 continue;
             }
-            if scanned > SCAN_BYTES || started.elapsed() > SCAN {
+            // Where a part has ended there is no place in it to go on from.
+            let more = descending || part.end_of(&chunks) == End::Open;
+            if more && (scanned > SCAN_BYTES || started.elapsed() > SCAN) {
                 // The first place that was not looked at; where there is none, the next page is empty.
                 next = Some(if descending { last.time_ns.saturating_sub(1) } else { last.time_ns + last.lines() });
                 break;
