@@ -10,10 +10,10 @@ help: ## Show this help
 demo: ## Bring the whole system up and run a first action (ONCE=1: then stop)
 	@scripts/demo.sh
 
-test: ## Format, lint, and every test; installs what it needs
+test: ## Run every test; installs what it needs
 	@scripts/test.sh
 
-lint: ## Format check and clippy, warnings denied
+lint: ## Check the format, and clippy with warnings denied
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
 
@@ -27,7 +27,8 @@ dist: ## Stripped dist/ferry and dist/ferry-runner (static)
 	@scripts/dist.sh
 
 generate: ## Write the generated files anew: OpenAPI documents, CLI reference, schemas
-	UPDATE=1 cargo test -p server --lib -p ferry --bins -p model generated
+	UPDATE=1 cargo test -p server --test it generated
+	UPDATE=1 cargo test -p ferry --bins -p model generated
 	UPDATE=1 cargo test -p config generated
 
 clean: ## Remove what was built

@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # Measures the shipped binaries; prints a table and writes target/bench.json. PARTS="idle dispatch …" measures only these.
 source "$(dirname "$0")/lib.sh"
-if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
-    need initdb postgresql
-fi
-need python3 python3
-need docker-registry docker-registry
+need initdb postgresql python3 python3 docker-registry docker-registry
 scripts/dist.sh
 cargo build --profile dist -p bench
 mkdir -p target

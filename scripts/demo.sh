@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings the whole system up, syncs example apps and builds them, runs actions and real Terraform on local runners, and leaves the system
-# up (ONCE=1: stops it).
+# up (ONCE=1: stops it; TOFU=1: builds OpenTofu where it is missing, and uses it).
 source "$(dirname "$0")/lib.sh"
 need_rust
 bin=${CARGO_TARGET_DIR:-$PWD/target}/debug
@@ -19,7 +19,22 @@ if [ -e "$data/dev.lock" ] && ! flock --nonblock "$data/dev.lock" true; then
 fi
 
 say "building"
+guestbook=examples/guestbook
+terraform=$(command -v terraform || true)
+if [ "${TOFU:-}" = 1 ]; then
+    { scripts/python-tools.sh && scripts/terraform-tools.sh tofu-only; } >"$data/tofu.log" 2>&1 &
+    tofu=$!
+fi
 cargo build --quiet -p ferry -p runner
+if [ "${TOFU:-}" = 1 ]; then
+    say "building OpenTofu (once; see $data/tofu.log)"
+    wait "$tofu" || { tail -n 20 "$data/tofu.log" >&2; exit 1; }
+    PATH="$(realpath "${bin%/debug}/terraform-tools")/bin:$PATH"
+    terraform=$(command -v tofu)
+    guestbook="$data/guestbook-tofu"
+    rm -rf "$guestbook" && cp -r examples/guestbook "$guestbook"
+    find "$guestbook" -name '*.toml' -exec sed -i 's/^terraform_version = "latest"/terraform_version = "tofu-latest"/' {} +
+fi
 "$bin/ferry" dev --data-dir "$data" >"$data/dev.out" 2>&1 &
 dev=$!
 runners=()
@@ -59,10 +74,10 @@ run jobs list --limit 3
 
 # Terraform for real: what was approved is applied, exactly that, by a runner on the customer's side. The modules use nothing but what is
 # built into Terraform.
-if command -v terraform >/dev/null 2>&1; then
+if [ -n "$terraform" ]; then
     echo "Welcome" >"$data/banner.txt"
     run apps create guestbook
-    run apps sync examples/guestbook --app guestbook
+    run apps sync "$guestbook" --app guestbook
     run installs create acme --app guestbook --input banner_file="$data/banner.txt"
     say "
 # The customer starts the runner; here that is this machine."
@@ -92,7 +107,7 @@ if command -v terraform >/dev/null 2>&1; then
     run installs deploy acme --component web --approve-all
     say "
 # A new version of the app, and the way back."
-    rm -rf "$data/guestbook" && cp -r examples/guestbook "$data/guestbook"
+    rm -rf "$data/guestbook" && cp -r "$guestbook" "$data/guestbook"
     sed -i 's/engine = "postgres"/engine = "mysql"/' "$data/guestbook/src/database/main.tf"
     run apps sync "$data/guestbook" --app guestbook
     run installs deploy acme --approve-all
@@ -103,7 +118,7 @@ if command -v terraform >/dev/null 2>&1; then
     run states show acme --component web
     run installs deprovision acme --approve-all
 else
-    say "terraform is not on PATH: its part of the demo is left out"
+    say "terraform is not on PATH, so this part is left out. To add it with OpenTofu (built once, six minutes of CPU): make demo TOFU=1"
 fi
 
 # A whole life of an install, played: no cloud is needed.

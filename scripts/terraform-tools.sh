@@ -4,6 +4,7 @@
 #   terraform-tools.sh        the fixture provider, local and random
 #   terraform-tools.sh all    also time, tls and http
 #   terraform-tools.sh tofu   also OpenTofu, as bin/tofu (six minutes of CPU)
+#   terraform-tools.sh tofu-only   OpenTofu and nothing else
 # A test sets TF_CLI_CONFIG_FILE to target/terraform-tools/tfrc.
 source "$(dirname "$0")/lib.sh"
 cache="$HOME/.cache/ferry-tools"
@@ -61,9 +62,11 @@ trap 'rm -rf "$scratch"' EXIT
 # What a killed run left behind.
 find "$cache" -maxdepth 1 -name 'terraform-scratch.*' ! -path "$scratch" -exec rm -rf {} +
 
-fixture
-provider local 2.9.0 v1.4.1-0.20260806152022-9068a4b7aa37
-provider random 3.9.0 v1.3.2-0.20260824155315-e1092b0cfc07
+if [ "${1:-}" != tofu-only ]; then
+    fixture
+    provider local 2.9.0 v1.4.1-0.20260806152022-9068a4b7aa37
+    provider random 3.9.0 v1.3.2-0.20260824155315-e1092b0cfc07
+fi
 case "${1:-}" in
     "") ;;
     all)
@@ -71,8 +74,8 @@ case "${1:-}" in
         provider tls 4.3.0 v1.2.1-0.20260819085117-d044ca7c6f52
         provider http 3.6.1 v1.2.1-0.20260814132659-be89f04ea469
         ;;
-    tofu) module "$tools/bin/tofu" github.com/opentofu/opentofu v1.12.6 ./cmd/tofu "-X github.com/opentofu/opentofu/version.dev=no" ;;
-    *) say "usage: terraform-tools.sh [all|tofu]"; exit 2 ;;
+    tofu | tofu-only) module "$tools/bin/tofu" github.com/opentofu/opentofu v1.12.6 ./cmd/tofu "-X github.com/opentofu/opentofu/version.dev=no" ;;
+    *) say "usage: terraform-tools.sh [all|tofu|tofu-only]"; exit 2 ;;
 esac
 cat >"$scratch/out" <<END
 disable_checkpoint = true

@@ -229,6 +229,9 @@ wire! {
         /// What brings it up, where it was just made.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pub workflow_id: String,
+        /// Inputs whose value is not deployed: their deploy was denied, failed, or has not come yet. Lists do not tell it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub undeployed_inputs: Vec<String>,
         /// `aws`, `azure`, `gcp` or `local`.
         pub cloud_platform: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,6 +15,9 @@ pub struct ErrorBody {
     pub code: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// `has_dependents`: the components that need what was to be torn down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependents: Vec<String>,
     #[serde(default)]
     pub request_id: String,
 }
@@ -66,6 +69,8 @@ codes! {
     NameTaken = "name_taken", 409;
     /// The thing is not in a state that allows this.
     Conflict = "conflict", 409;
+    /// Other components need what is to be torn down; say what shall become of them.
+    HasDependents = "has_dependents", 409;
     /// The same idempotency key came with another request.
     IdempotencyMismatch = "idempotency_mismatch", 409;
     /// The execution's epoch is not the current one: stop what it does.

@@ -74,6 +74,10 @@ wire! {
         #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
         pub resources: Vec<serde_json::Value>,
         pub resource_count: u64,
+        /// What the state puts out, as the result of an apply would tell it: an apply whose result never comes is settled with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+        pub outputs: Option<serde_json::Map<String, serde_json::Value>>,
         /// Why it was written, where that is not an apply.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pub note: String,

@@ -210,14 +210,15 @@ async fn idle(dist: &Path, round_trip_ms: f64) -> anyhow::Result<Vec<Figure>> {
     let (ferry, runner): (PathBuf, PathBuf) = (dist.join("ferry"), dist.join("ferry-runner"));
     let mut system = system::System::start(&ferry, &runner).await?;
     let up_ms = system.up_ms;
-    let (server_rss, runner_rss) = system.idle_rss_mib().await?;
+    let idle = system.idle_mib().await?;
     let first_poll_ms = system.first_poll_ms(&runner).await?;
     system.stop().await?;
     Ok(vec![
-        Figure::lower("runner_idle_rss_mib", runner_rss, "MiB", 8.0),
-        Figure::lower("server_idle_rss_mib", server_rss, "MiB", 60.0),
+        Figure::lower("runner_idle_rss_mib", idle.runner_rss, "MiB", 10.0),
+        Figure::lower("runner_idle_anon_mib", idle.runner_anon, "MiB", 2.0),
+        Figure::lower("server_idle_rss_mib", idle.server_rss, "MiB", 60.0),
         Figure::lower("runner_binary_mib", mib(&runner)?, "MiB", 15.0),
-        Figure::lower("server_binary_mib", mib(&ferry)?, "MiB", 60.0),
+        Figure::lower("server_binary_mib", mib(&ferry)?, "MiB", 30.0),
         Figure::lower("runner_first_poll_ms", first_poll_ms, "ms", 500.0).over("HTTP round trip", round_trip_ms),
         Figure::lower("dev_up_ms", up_ms, "ms", 2000.0),
     ])

@@ -46,9 +46,10 @@ impl System {
     }
 
     /// Server and install runner, five seconds after they came up and had their first health check.
-    pub(crate) async fn idle_rss_mib(&self) -> anyhow::Result<(f64, f64)> {
+    pub(crate) async fn idle_mib(&self) -> anyhow::Result<Idle> {
         tokio::time::sleep(Duration::from_secs(8)).await;
-        Ok((rss_mib(self.server)?, rss_mib(self.install_runner)?))
+        let runner = self.install_runner;
+        Ok(Idle { server_rss: rss_mib(self.server)?, runner_rss: rss_mib(runner)?, runner_anon: anon_mib(runner)? })
     }
 
     /// From the start of a runner process that has a session to its first poll, as a bare socket sees it.
@@ -85,9 +86,25 @@ impl System {
     }
 }
 
+/// Memory of idle processes, in MiB.
+pub(crate) struct Idle {
+    pub(crate) server_rss: f64,
+    pub(crate) runner_rss: f64,
+    /// Without the pages of files, which the kernel shares and drops as it likes.
+    pub(crate) runner_anon: f64,
+}
+
 pub(crate) fn rss_mib(pid: u32) -> anyhow::Result<f64> {
-    let status = fs_err::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    line_mib(&format!("/proc/{pid}/status"), "VmRSS:")
+}
+
+fn anon_mib(pid: u32) -> anyhow::Result<f64> {
+    line_mib(&format!("/proc/{pid}/smaps_rollup"), "Anonymous:")
+}
+
+fn line_mib(file: &str, name: &str) -> anyhow::Result<f64> {
+    let text = fs_err::read_to_string(file)?;
+    let line = text.lines().find_map(|l| l.strip_prefix(name)).with_context(|| format!("no {name} in {file}"))?;
     let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
     Ok(kib / 1024.0)
 }

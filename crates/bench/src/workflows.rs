@@ -172,8 +172,8 @@ fn script_ms(job: &Job) -> Vec<f64> {
 async fn approvals_ms(options: Options) -> anyhow::Result<Vec<f64>> {
     let system = System::start(options).await;
     let rehearsal = Rehearsal::new(&system, &[("step_ms", 100)], COMPONENTS, COMPONENTS).await?;
-    let last = rehearsal.client.events(None, 1).await?.pop().context("an org begins with events")?;
-    let mut events = rehearsal.client.watch_events(Some(last.id));
+    let last = rehearsal.client.events(None, None, 1).await?.0.pop().context("an org begins with events")?;
+    let mut events = rehearsal.client.watch_events(Some(last.id), None);
     let mut times = Vec::new();
     for n in 0..APPROVERS {
         let id = rehearsal.install(&format!("i{n}")).await?.workflow_id;

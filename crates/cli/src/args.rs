@@ -259,11 +259,17 @@ pub enum Installs {
         name: String,
         #[arg(long = "set", value_name = "INPUT=VALUE", value_parser = key_value)]
         set: Vec<(String, String)>,
+        /// Read an input from a file, so that a secret never appears in the process list
+        #[arg(long = "set-file", value_name = "INPUT=FILE", value_parser = key_value)]
+        set_file: Vec<(String, String)>,
+        /// Read this input from standard input
+        #[arg(long = "set-stdin", value_name = "INPUT")]
+        set_stdin: Option<String>,
         /// Only change them; deploy nothing
-        #[arg(long, requires = "set")]
+        #[arg(long)]
         no_deploy: bool,
         /// Approve all plans of the deploy without asking
-        #[arg(short = 'y', long, requires = "set", conflicts_with = "no_deploy")]
+        #[arg(short = 'y', long, conflicts_with = "no_deploy")]
         approve_all: bool,
     },
     /// Bring an install up: stack, sandbox, components
@@ -373,6 +379,12 @@ pub struct CreateInstall {
     /// Input of the app; give it several times for several
     #[arg(long = "input", value_name = "INPUT=VALUE", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
+    /// Read an input from a file, so that a secret never appears in the process list
+    #[arg(long = "input-file", value_name = "INPUT=FILE", value_parser = key_value)]
+    pub input_files: Vec<(String, String)>,
+    /// Read this input from standard input
+    #[arg(long = "input-stdin", value_name = "INPUT")]
+    pub input_stdin: Option<String>,
     /// Label; give it several times for several
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value)]
     pub labels: Vec<(String, String)>,

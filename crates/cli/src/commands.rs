@@ -26,6 +26,7 @@ mod installs;
 mod jobs;
 mod logs;
 mod manifest;
+mod modules;
 mod orgs;
 mod policies;
 mod runbooks;

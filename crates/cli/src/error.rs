@@ -121,6 +121,7 @@ mod tests {
                 user_error: true,
                 code: "c".into(),
                 hint: None,
+                dependents: Vec::new(),
                 request_id: "r".into(),
             };
             CliError::from(ClientError::Api { status, body: Box::new(body) })

@@ -83,7 +83,7 @@ pub(crate) fn tone(status: &str) -> Tone {
     match status {
         "finished" | "active" | "ok" | "success" | "approved" | "no-drift" => Tone::Good,
         "failed" | "error" | "deny" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" | "drifted"
-        | "approval-denied" | "approval-expired" => Tone::Bad,
+        | "approval-denied" | "approval-expired" | "warning" => Tone::Bad,
         "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled"
         | "approval-awaiting" | "warn" => Tone::Busy,
         "not-attempted" | "expired" | "auto-skipped" | "user-skipped" | "discarded" => Tone::Dim,

@@ -10,7 +10,7 @@ use api::client::{Client, ClientError, Tail};
 use api::control::{Job, LogChunk};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use model::{JobState, StepStatus};
+use model::{ExecutionId, JobState, StepStatus};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::Result;
@@ -177,11 +177,13 @@ pub(crate) struct Printer<'a> {
     out: &'a Output,
     mid_line: bool,
     used: bool,
+    /// The execution whose death was told last: both of its pipes tell it.
+    died: Option<ExecutionId>,
 }
 
 impl<'a> Printer<'a> {
     pub(crate) const fn new(out: &'a Output) -> Self {
-        Self { out, mid_line: false, used: false }
+        Self { out, mid_line: false, used: false, died: None }
     }
 
     pub(crate) fn chunk(&mut self, chunk: &LogChunk) -> Result<()> {
@@ -195,9 +197,18 @@ impl<'a> Printer<'a> {
             _ => self.out.stdout_bytes(chunk.text.as_bytes())?,
         }
         self.mid_line = if chunk.text.is_empty() { self.mid_line } else { !chunk.text.ends_with('\n') };
-        if let Some(missing) = chunk.gap_bytes {
-            self.finish()?;
-            self.out.warn(&model::log::describe_gap(missing, Some(&chunk.pipe)));
+        match chunk.gap_bytes {
+            Some(model::log::UNKNOWN) if self.died.as_ref() == Some(&chunk.execution_id) => {}
+            Some(model::log::UNKNOWN) => {
+                self.died = Some(chunk.execution_id.clone());
+                self.finish()?;
+                self.out.warn(&model::log::describe_gap(model::log::UNKNOWN, None));
+            }
+            Some(missing) => {
+                self.finish()?;
+                self.out.warn(&model::log::describe_gap(missing, Some(&chunk.pipe)));
+            }
+            None => {}
         }
         Ok(())
     }

@@ -32,6 +32,8 @@ const SECTIONS: &[(&str, &[&str])] = &[
 const MORE: &str = "more";
 /// Stands for a sensitive value that somebody else looks at.
 const MASK: &str = "***";
+/// Versions of inputs among which that of a deploy is looked for.
+const INPUT_VERSIONS_MAX: u64 = 200;
 /// Digests of local sources by directory: not a key of the config, and part of its content.
 pub const LOCAL_SOURCES: &str = "local_sources";
 
@@ -244,6 +246,30 @@ impl Conductor {
             Some(id) => Ok(Some(self.document(org, app, &id).await?)),
             None => Ok(None),
         }
+    }
+
+    /// Inputs whose value is not what was deployed: they were changed, and the deploy was denied, failed, or has not come yet.
+    pub async fn undeployed_inputs(&self, install: &Install) -> Result<Vec<String>> {
+        let Some(document) = self.document_of(install).await? else { return Ok(Vec::new()) };
+        let Some(now) = self.store.current_inputs(&install.org_id, &install.id).await? else { return Ok(Vec::new()) };
+        let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
+        let versions = self.store.inputs(&install.org_id, &install.id, 0, INPUT_VERSIONS_MAX).await?;
+        let values = |given: &BTreeMap<String, String>| effective_inputs(&document.config, given);
+        let current = values(&now.values);
+        let mut found = BTreeSet::new();
+        for (part, state) in parts.iter().filter(|(_, state)| crate::is_there(state)) {
+            let uses = match part.strip_prefix("components/") {
+                Some(name) => document.uses.components.get(name),
+                None if part == "sandbox" => Some(&document.uses.sandbox),
+                None => None,
+            };
+            let then = versions.iter().find(|version| Some(version.version) == state["inputs_version"].as_u64());
+            let (Some(uses), Some(then)) = (uses, then) else { continue };
+            let then = values(&then.values);
+            let read = current.iter().filter(|(name, _)| uses.any || uses.names.contains(*name));
+            found.extend(read.filter(|(name, value)| then.get(*name) != Some(*value)).map(|(name, _)| name.clone()));
+        }
+        Ok(found.into_iter().collect())
     }
 
     /// Every action of the app: how its last run went, and what the last one that finished has put out.

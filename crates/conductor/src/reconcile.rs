@@ -22,9 +22,28 @@ pub struct Pace {
     pub seal_quiet_s: u64,
     /// Size of a segment.
     pub segment_bytes: u64,
+    /// How often objects that nothing names are looked for.
+    pub sweep: Duration,
+    pub keep: Keep,
     pub registry: Duration,
     /// What the registry does not need is kept for this long.
     pub registry_grace_s: u64,
+}
+
+/// How long what nobody asked to keep is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Keep {
+    /// None: for ever.
+    pub events_s: Option<u64>,
+    pub health_checks_s: u64,
+    /// Objects that no row names.
+    pub orphans_s: u64,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { events_s: Some(400 * 86_400), health_checks_s: 3600, orphans_s: 86_400 }
+    }
 }
 
 impl Default for Pace {
@@ -37,6 +56,8 @@ impl Default for Pace {
             workflows: Duration::from_millis(250),
             schedules: Duration::from_secs(1),
             cleanup: Duration::from_secs(60),
+            sweep: Duration::from_secs(3600),
+            keep: Keep::default(),
             seal_quiet_s: 60,
             segment_bytes: 4 << 20,
             registry: Duration::from_secs(60),
@@ -48,7 +69,8 @@ impl Default for Pace {
 const BATCH: u64 = 256;
 /// Batches of objects that one look deletes.
 const BURIALS: usize = 64;
-const HEALTH_CHECKS_KEPT_S: i64 = 3600;
+/// Objects of a kind that one look deletes.
+const ORPHANS: usize = 10_000;
 const IDEMPOTENCY_DAYS: i64 = 7;
 const DRAFT_DAYS: i64 = 7;
 
@@ -61,7 +83,8 @@ impl Conductor {
             every(pace.health, "health", &stop, || self.reconcile_health()),
             every(pace.builds, "builds", &stop, || self.reconcile_builds()),
             every(pace.schedules, "schedules", &stop, || self.reconcile_schedules()),
-            every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup()),
+            every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup(pace.keep)),
+            every(pace.sweep, "sweep", &stop, || self.reconcile_orphans(pace.keep)),
             every(pace.registry, "registry", &stop, || self.reconcile_registry(pace)),
             self.run_workflows(pace.workflows, &stop),
         );
@@ -118,12 +141,25 @@ impl Conductor {
         Ok(())
     }
 
+    /// Deletes log segments and sealed files that no row names: a crash has left them, or their install was forgotten.
+    pub async fn reconcile_orphans(&self, keep: Keep) -> Result<()> {
+        let swept = self.store.sweep_orphans(self.now().plus_s(-(keep.orphans_s as i64)), ORPHANS).await?;
+        if swept > 0 {
+            tracing::info!(objects = swept, "deleted objects that nothing names");
+        }
+        Ok(())
+    }
+
     /// Forgets what is old, and learns a signing key that another replica has made.
-    pub async fn reconcile_cleanup(&self) -> Result<()> {
+    pub async fn reconcile_cleanup(&self, keep: Keep) -> Result<()> {
         self.refresh_keys().await?;
         self.store.forget_old_idempotency(self.now().plus_s(-IDEMPOTENCY_DAYS * 86_400)).await?;
         self.store.prune_drafts(self.now().plus_s(-DRAFT_DAYS * 86_400)).await?;
-        let old = self.now().plus_s(-HEALTH_CHECKS_KEPT_S);
+        if let Some(events_s) = keep.events_s {
+            let old = self.now().plus_s(-(events_s as i64));
+            while self.store.prune_events(old, BATCH).await? == BATCH as usize {}
+        }
+        let old = self.now().plus_s(-(keep.health_checks_s as i64));
         while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}
         while self.store.expire_logs(self.now(), BATCH).await? >= BATCH as usize {}
         while self.store.trim_rolling_logs(self.now(), BATCH as usize).await? >= BATCH as usize {}

@@ -102,7 +102,7 @@ fn builtin_env(install: &Install, trigger_type: &str) -> BTreeMap<String, String
         ("NUON_ORG_ID".to_owned(), install.org_id.to_string()),
         ("NUON_APP_ID".to_owned(), install.app_id.to_string()),
         ("NUON_INSTALL_ID".to_owned(), install.id.to_string()),
-        ("TRIGGER_TYPE".to_owned(), trigger_type.to_owned()),
+        (model::spec::TRIGGER_TYPE.to_owned(), trigger_type.to_owned()),
     ])
 }
 
@@ -199,7 +199,11 @@ impl Conductor {
         actor: &str,
         idem: Option<Idempotency>,
     ) -> Result<Queued> {
-        let builtin_env = builtin_env(&install, "adhoc");
+        if runner.report.as_ref().is_some_and(|report| report.no_ad_hoc) {
+            let text = "the customer has switched ad hoc actions off on this runner: run an action of the app instead (`ferry actions run NAME`)";
+            return Err(StoreError::Conflict(text.into()));
+        }
+        let builtin_env = builtin_env(&install, model::spec::AD_HOC);
         let spec =
             ActionSpec { steps: action.steps, builtin_env, run_env: action.run_env, override_env: BTreeMap::new() };
         let draft = Draft {

@@ -88,6 +88,9 @@ codes! {
     BadPolicy = "bad_policy": "A policy can't be read as Rego, or says nothing.",
         "Policies on what is deployed are Rego of `package nuon` (or `ferry`) with rules `deny` and `warn`, in the old or the new syntax. A policy stands alone: it reads no other data, and has no network, no clock and no randomness. One that can't be evaluated denies everything.",
         "Correct the policy at the place that the message names; docs/policies.md has an example, and `ferry policies test` tries it out.";
+    BadModule = "bad_module": "A Terraform module can't be read, or does not fit what the app says about it.",
+        "The directory of a component or of the sandbox is read before anything is built: its files must be HCL, every variable without a default needs a value, outputs that templates read must exist, and links must stay inside the directory.",
+        "Correct the module, or the component's `vars`, as the message says.";
     BadAddress = "bad_address": "An address is not of the form that is needed here.",
         "Templates of an AWS stack are read by CloudFormation, which takes them from S3 only.",
         "Put the file where the message says, and name it by its https address.";

@@ -8,6 +8,8 @@ use crate::workflow::{Answer, Lock, OnError, Plan, Step, StepStatus, Work, Workf
 
 /// A plan is made anew at most so often because its basis moved.
 const ATTEMPTS: u32 = 50;
+/// Said of a step whose success somebody has recorded.
+pub const SETTLED: &str = "its outcome was unknown, and was settled as finished";
 /// Names of steps that a reason lists.
 const NAMED: usize = 3;
 
@@ -137,15 +139,15 @@ impl Workflow {
                 let at = self.find(&step)?;
                 self.answered(at, response, digest.as_deref(), &by, &note, cx.now, id)?;
             }
+            // It may have ended a moment ago: that is no mistake, and nobody who retries later has agreed to it.
+            Event::ApproveAll { .. } if self.status().is_over() => return Ok(()),
             Event::ApproveAll { by } => {
-                let status = self.status();
-                if status.is_over() {
-                    return Err(Refused::Over(status.as_str()));
-                }
                 self.approve_all = Some(by);
-                // Who says so now knows what has happened.
+                // Whoever says so now has seen the plans that wait, and why they wait.
                 for at in self.current() {
-                    self.steps[at].ask = false;
+                    if self.steps[at].status == StepStatus::ApprovalAwaiting {
+                        self.steps[at].ask = false;
+                    }
                 }
             }
             Event::Retry { step } => self.retry(&step, cx.now, id)?,
@@ -205,10 +207,17 @@ impl Workflow {
     fn ended(&mut self, id: &StepId, ended: Ended, now: Timestamp, ids: &mut dyn FnMut() -> StepId) {
         let Ok(at) = self.find(id) else { return };
         let step = &self.steps[at];
-        if step.status != StepStatus::InProgress {
+        // A person has looked and said how it ended.
+        let settled = step.status == StepStatus::Unknown;
+        if step.status != StepStatus::InProgress && !settled {
             return;
         }
+        if settled && self.cancelled_by.is_none() {
+            self.reopen();
+        }
+        let step = &self.steps[at];
         match ended {
+            Ended::Success if settled => self.end(at, StepStatus::Success, SETTLED, now),
             Ended::Success => self.end(at, StepStatus::Success, "", now),
             // The same plan would be denied again.
             Ended::Denied(plan, reason) if !step.look_only => {
@@ -226,7 +235,13 @@ impl Workflow {
                         self.skip_rest(at, "the plan changes nothing", now);
                     }
                     (false, false) => {
-                        self.end(at, StepStatus::ApprovalAwaiting, "waits for an approval", now);
+                        let ask = self.steps[at].plan.as_ref().and_then(|plan| plan.ask.clone());
+                        let reason = match &ask {
+                            Some(why) => format!("waits for a person's approval: {why}"),
+                            None => "waits for an approval".to_owned(),
+                        };
+                        self.end(at, StepStatus::ApprovalAwaiting, reason, now);
+                        self.steps[at].ask |= ask.is_some();
                         self.steps[at].finished_at = None;
                         self.steps[at].asked_at = Some(now);
                     }
@@ -235,6 +250,7 @@ impl Workflow {
             Ended::Failed(reason) => {
                 let again = (step.work.is_attempt() || step.work.is_apply())
                     && step.auto_retries > 0
+                    && !settled
                     && self.cancelled_by.is_none();
                 self.end(at, StepStatus::Error, reason, now);
                 if again {
@@ -423,11 +439,15 @@ impl Workflow {
         if !self.can_skip(step) {
             return Err(Refused::NotSkippable(step.status.as_str()));
         }
-        let (is_plan, reason) = (step.work.is_plan(), format!("skipped by {by}"));
-        self.end(at, StepStatus::UserSkipped, reason.clone(), now);
+        // What comes after a part that was not deployed has nothing to follow.
+        let whole = step.work.is_attempt() || step.work.is_apply();
+        let skipped = format!("skipped by {by}");
+        let reason = if step.reason.is_empty() { skipped.clone() } else { format!("{}; {skipped}", step.reason) };
+        let title = step.title();
+        self.end(at, StepStatus::UserSkipped, reason, now);
         self.reopen();
-        if is_plan {
-            self.skip_rest(at, &reason, now);
+        if whole {
+            self.skip_rest(at, &format!("{title} was {skipped}"), now);
         }
         Ok(())
     }

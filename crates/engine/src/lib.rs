@@ -8,7 +8,7 @@ mod plan;
 mod steps;
 mod workflow;
 
-pub use advance::{Context, Ended, Event, Held, Refused, Response};
+pub use advance::{Context, Ended, Event, Held, Refused, Response, SETTLED};
 pub use plan::{PlanError, Situation, plan};
 pub use steps::Steps;
 pub use workflow::{

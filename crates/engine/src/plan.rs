@@ -27,6 +27,8 @@ pub enum PlanError {
     Missing { what: &'static str, name: String },
     #[error("component `{0}` is switched off in this install; switch it on first")]
     Disabled(String),
+    #[error("`{component}` is needed by {}", dependents.join(", "))]
+    Needed { component: String, dependents: Vec<String> },
     #[error("a {0} has no plan: it can't be asked for as `plan_only`")]
     NotPlanned(&'static str),
     #[error("runbook `{runbook}`, step `{step}`: {why}")]
@@ -183,13 +185,27 @@ impl Builder<'_> {
                 self.plan_only = true;
                 self.sandbox(SandboxOp::Reprovision);
             }
-            WorkflowKind::TeardownComponent { component } => {
+            WorkflowKind::TeardownComponent { component, with_dependents, force } => {
                 if !self.at.deployed.contains(component) {
                     self.order.component(component)?;
                 }
+                let mut all = self.order.with_dependents([component.clone()]);
+                all.retain(|name| name == component || self.at.deployed.contains(name));
+                if all.len() > 1 && !with_dependents && !force {
+                    all.remove(component);
+                    let dependents = all.into_iter().collect();
+                    return Err(PlanError::Needed { component: component.clone(), dependents });
+                }
                 self.begin();
-                self.group += 1;
-                self.teardown(component);
+                if *with_dependents && all.len() > 1 {
+                    self.side_by_side(&all, true, |b, name| {
+                        b.teardown(name);
+                        Ok(())
+                    })?;
+                } else {
+                    self.group += 1;
+                    self.teardown(component);
+                }
             }
             WorkflowKind::TeardownComponents => {
                 self.begin();

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::steps::Steps;
 
+/// Skipped steps that one sentence names.
+const SKIPPED_NAMED: usize = 3;
+
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -12,6 +15,17 @@ pub struct Request {
     /// Only shows what would change.
     #[serde(default)]
     pub plan_only: bool,
+    /// Works with what was deployed last, whatever has been synced or set since: the way back from drift.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deployed: bool,
+}
+
+impl Request {
+    /// Whether a step works with what was deployed last: drift is a difference from that, and what is torn down is just that.
+    pub const fn is_about_deployed(&self, work: &Work) -> bool {
+        let drift = matches!(self.kind, WorkflowKind::DriftRun { .. } | WorkflowKind::DriftRunReprovisionSandbox);
+        self.deployed || drift || work.is_teardown()
+    }
 }
 
 /// The types of workflows; names as in the API.
@@ -38,6 +52,12 @@ pub enum WorkflowKind {
     },
     TeardownComponent {
         component: String,
+        /// Those that need it go first.
+        #[serde(default)]
+        with_dependents: bool,
+        /// It goes alone, though others need it.
+        #[serde(default)]
+        force: bool,
     },
     TeardownComponents,
     InputUpdate {
@@ -385,6 +405,11 @@ impl StepStatus {
         )
     }
 
+    /// People went on without it after it had failed, or instead of approving it.
+    pub const fn is_skipped_failure(self) -> bool {
+        matches!(self, Self::UserSkipped | Self::DeniedSkipped)
+    }
+
     /// It ended, and not well.
     pub const fn is_failed(self) -> bool {
         matches!(
@@ -438,6 +463,9 @@ pub struct Plan {
     pub basis: String,
     #[serde(default)]
     pub policies: Judged,
+    /// Why a person must approve it, whatever was approved beforehand: what the target is like is not certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<String>,
 }
 
 /// How policies judged a plan.
@@ -496,7 +524,7 @@ pub struct Step {
     pub auto_retries: u32,
     /// A plan that all policies let pass needs no person's approval.
     pub auto_approve_on_policies: bool,
-    /// A person must approve it, whatever was approved beforehand: nobody knows how the apply before it ended.
+    /// A person must approve it, whatever was approved beforehand: how the apply before it ended is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ask: bool,
     /// The role in the customer's account that it is carried out with; none where there are no roles.
@@ -556,20 +584,32 @@ pub enum WorkflowStatus {
     InProgress,
     ApprovalAwaiting,
     Success,
+    /// Finished, but people went on without steps that had failed or were denied.
+    #[serde(rename = "warning")]
+    FinishedWithSkips,
     Error,
     Cancelled,
 }
 
 impl WorkflowStatus {
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::InProgress, Self::ApprovalAwaiting, Self::Success, Self::Error, Self::Cancelled];
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::ApprovalAwaiting,
+        Self::Success,
+        Self::FinishedWithSkips,
+        Self::Error,
+        Self::Cancelled,
+    ];
 
+    /// As it is stored, and as the API names it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::InProgress => "in-progress",
             Self::ApprovalAwaiting => "approval-awaiting",
             Self::Success => "success",
+            Self::FinishedWithSkips => "warning",
             Self::Error => "error",
             Self::Cancelled => "cancelled",
         }
@@ -581,7 +621,7 @@ impl WorkflowStatus {
 
     /// Nothing happens any more unless a person asks for it.
     pub const fn is_over(self) -> bool {
-        matches!(self, Self::Success | Self::Error | Self::Cancelled)
+        matches!(self, Self::Success | Self::FinishedWithSkips | Self::Error | Self::Cancelled)
     }
 }
 
@@ -611,7 +651,7 @@ impl Workflow {
 
     pub fn status(&self) -> WorkflowStatus {
         let mut pending = false;
-        let (mut running, mut awaiting, mut failed, mut begun) = (false, false, false, false);
+        let (mut running, mut awaiting, mut failed, mut begun, mut skipped) = (false, false, false, false, false);
         for at in self.current() {
             let status = self.steps[at].status;
             running |= status == StepStatus::InProgress;
@@ -619,12 +659,14 @@ impl Workflow {
             failed |= status.is_failed();
             pending |= status == StepStatus::Pending;
             begun |= status != StepStatus::Pending;
+            skipped |= status.is_skipped_failure();
         }
+        let finished = if skipped { WorkflowStatus::FinishedWithSkips } else { WorkflowStatus::Success };
         let stopped = failed && self.on_error == OnError::Abort || self.cancelled_by.is_some();
         if running {
             WorkflowStatus::InProgress
         } else if self.cancelled_by.is_some() {
-            if pending || failed { WorkflowStatus::Cancelled } else { WorkflowStatus::Success }
+            if pending || failed { WorkflowStatus::Cancelled } else { finished }
         } else if stopped {
             WorkflowStatus::Error
         } else if awaiting {
@@ -634,7 +676,7 @@ impl Workflow {
         } else if failed {
             WorkflowStatus::Error
         } else {
-            WorkflowStatus::Success
+            finished
         }
     }
 
@@ -673,5 +715,25 @@ impl Workflow {
             status.is_failed() && status != StepStatus::NotAttempted
         };
         self.current().into_iter().find(failed).map(|at| &self.steps[at])
+    }
+
+    /// Why it did not succeed, in one sentence: the first failure, or what was left out.
+    pub fn trouble(&self) -> Option<String> {
+        if let Some(step) = self.failure() {
+            return Some(format!("{}: {}", step.title(), step.reason));
+        }
+        let mut skipped = Vec::new();
+        for at in self.current() {
+            let step = &self.steps[at];
+            if step.status.is_skipped_failure() {
+                skipped.push(format!("{} ({})", step.title(), step.reason));
+            }
+        }
+        let more = skipped.len().saturating_sub(SKIPPED_NAMED);
+        skipped.truncate(SKIPPED_NAMED);
+        if more > 0 {
+            skipped.push(format!("{more} more"));
+        }
+        (!skipped.is_empty()).then(|| format!("finished without {}", skipped.join(", ")))
     }
 }

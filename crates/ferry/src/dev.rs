@@ -178,7 +178,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     }
     let allowed = allowed_paths(&args.allow_paths)?;
     let dir = std::path::absolute(&args.data_dir)?;
-    fs_err::create_dir_all(&dir)?;
+    store::private_dir(&dir)?;
     let _lock = lock(&dir)?;
     // When the set-up fails, the children go with this: each is killed when it is dropped.
     let mut children = Children::default();

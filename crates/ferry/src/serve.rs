@@ -59,8 +59,9 @@ enum AdminCommand {
     Restore { file: PathBuf },
     /// Make a new master key, wrap all keys under it, and leave the older ones in the file for the servers that still run
     RotateMasterKey,
-    /// Read every log from its first chunk to its last, and name those that are not whole
-    VerifyLogs,
+    /// Check that logs are whole, and that rows and stored objects match; changes nothing
+    #[command(alias = "verify-logs")]
+    Verify,
     /// Make a new signing key, endorsed by the one before; running servers take it up within a minute
     RotateSigningKey,
 }
@@ -132,7 +133,7 @@ async fn serve(config: ServerConfig) -> anyhow::Result<ExitCode> {
 pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
     let (config, _) = args.config.load()?;
     if matches!(args.command, AdminCommand::Bootstrap { .. } | AdminCommand::Restore { .. }) {
-        fs_err::create_dir_all(&config.data_dir)?;
+        store::private_dir(&config.data_dir)?;
     } else {
         must_exist(&config)?;
     }
@@ -140,7 +141,7 @@ pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
         AdminCommand::Backup { file } => {
             let (databases, blobs) = embedded(&config)?;
             let new = file.with_extension("new");
-            let size = store::backup(&databases, &blobs, std::io::BufWriter::new(fs_err::File::create(&new)?))?;
+            let size = store::backup(&databases, &blobs, std::io::BufWriter::new(store::private_file(&new, true)?))?;
             fs_err::File::open(&new)?.sync_all()?;
             fs_err::rename(&new, &file)?;
             println!("{}: {} files, {} bytes", file.display(), size.files, size.bytes);
@@ -153,7 +154,7 @@ pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
             println!("restored {} files, {} bytes into {}", size.files, size.bytes, config.data_dir.display());
         }
         AdminCommand::RotateMasterKey => rotate_master_key(&config).await?,
-        AdminCommand::VerifyLogs => return verify_logs(&server::open_store(&config).await?).await,
+        AdminCommand::Verify => return verify(&server::open_store(&config).await?, config.storage.orphans_s).await,
         AdminCommand::RotateSigningKey => {
             let store = server::open_store(&config).await?;
             let keys = store.rotate_signing_key(server::now()).await?;
@@ -190,7 +191,30 @@ fn must_exist(config: &ServerConfig) -> anyhow::Result<()> {
 /// Logs that are read at once.
 const LOGS: u64 = 500;
 
-async fn verify_logs(store: &store::Store) -> anyhow::Result<ExitCode> {
+/// Orphans of each kind that are named one by one.
+const ORPHANS: usize = 1000;
+
+async fn verify(store: &store::Store, grace_s: u64) -> anyhow::Result<ExitCode> {
+    let whole = verify_logs(store).await?;
+    let missing = store.missing_objects().await?;
+    for lost in &missing {
+        println!("missing: {} ({})", lost.key, lost.of);
+    }
+    // Younger ones may be of a write that is not over.
+    let orphans = store.orphans(server::now().plus_s(-(grace_s as i64)), ORPHANS).await?;
+    for orphan in &orphans {
+        println!("orphan: {} ({} bytes)", orphan.key, orphan.size_bytes);
+    }
+    let bytes: u64 = orphans.iter().map(|o| o.size_bytes).sum();
+    eprintln!("{} objects are missing; {} objects with {bytes} bytes have no row", missing.len(), orphans.len());
+    if !missing.is_empty() {
+        eprintln!("copy the missing objects back from a backup of the blob store; see docs/operations.md");
+    }
+    Ok(if whole && missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Reads every log from its first chunk to its last; whether all are whole.
+async fn verify_logs(store: &store::Store) -> anyhow::Result<bool> {
     let (mut logs, mut chunks, mut bad, mut after) = (0, 0, 0, String::new());
     loop {
         let some = store.logs_after(&after, LOGS).await?;
@@ -210,7 +234,7 @@ async fn verify_logs(store: &store::Store) -> anyhow::Result<ExitCode> {
         }
     }
     eprintln!("{logs} logs with {chunks} chunks were read; {bad} are not whole");
-    Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(bad == 0)
 }
 
 /// Where an embedded store lies; others are backed up with their own tools.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{JobGroup, JobId, Timestamp};
+use crate::{JobGroup, JobId, Timestamp, WorkspaceId};
 
 /// Whose jobs a runner takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,4 +126,30 @@ pub struct RunnerReport {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, u32>))]
     pub slots: BTreeMap<JobGroup, u32>,
+    /// Workspaces whose newest state is on the runner's disk and not yet with the control plane: a plan or an apply that
+    /// starts without it would create resources twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
+    pub rescues_open: Vec<WorkspaceId>,
+    /// The customer has switched ad hoc actions off: the runner refuses scripts that are not part of the app's config.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_ad_hoc: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_an_older_runner_is_read_and_an_empty_list_is_not_sent() {
+        let old = r#"{"version":"0.1.0","hostname":"h","disk_free_bytes":1}"#;
+        let report: RunnerReport = serde_json::from_str(old).expect("an older report");
+        assert!(report.rescues_open.is_empty() && !report.no_ad_hoc);
+        let text = serde_json::to_string(&report).expect("json");
+        assert!(!text.contains("rescues_open") && !text.contains("no_ad_hoc"), "{text}");
+        let workspace = WorkspaceId::new(Timestamp::from_micros(1), 1);
+        let report = RunnerReport { rescues_open: vec![workspace], no_ad_hoc: true, ..report };
+        let text = serde_json::to_string(&report).expect("json");
+        assert_eq!(serde_json::from_str::<RunnerReport>(&text).expect("json"), report);
+    }
 }

@@ -138,6 +138,18 @@ pub struct ActionSpec {
     pub override_env: BTreeMap<String, String>,
 }
 
+/// What says why an action runs, in the environment of its steps.
+pub const TRIGGER_TYPE: &str = "TRIGGER_TYPE";
+/// Its value for an action whose script came with the request, and not from the app's config.
+pub const AD_HOC: &str = "adhoc";
+
+impl ActionSpec {
+    /// Whether its script came with the request, and not from the app's config.
+    pub fn is_ad_hoc(&self) -> bool {
+        self.builtin_env.get(TRIGGER_TYPE).is_some_and(|kind| kind == AD_HOC)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct StepSpec {

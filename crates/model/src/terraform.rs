@@ -19,6 +19,18 @@ pub const DISPLAY_BYTES: usize = 16 << 20;
 /// The same when it is opened.
 pub const DISPLAY_OPEN_BYTES: usize = 64 << 20;
 
+/// The error of an apply whose state the runner could not hand over: it waits on the runner.
+pub const STATE_WAITING: &str = "state_waiting";
+/// The error of an apply whose state is nowhere.
+pub const STATE_LOST: &str = "state_lost";
+
+/// Errors of an apply that was refused before Terraform began: nothing has changed.
+pub const NOT_BEGUN: [&str; 2] = [STALE_PLAN, DISK_FULL];
+/// What the plan was made of has changed.
+pub const STALE_PLAN: &str = "stale_plan";
+/// The runner's disk has too little room for the state.
+pub const DISK_FULL: &str = "disk_full";
+
 /// The programs that carry out a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -71,9 +71,10 @@ fn runs<'r>(
 ) -> impl Iterator<Item = (Resource, InstrumentationScope, &'r [Record])> {
     records.chunk_by(|a, b| a.resource == b.resource && a.scope == b.scope).map(|run| {
         let scope = InstrumentationScope { name: run[0].scope.clone(), ..InstrumentationScope::default() };
-        let mut about = resource(shared);
-        about.attributes.extend(pairs(&run[0].resource));
-        (about, scope, run)
+        // A name stands once: what the record says of itself wins.
+        let mut about = shared.clone();
+        about.extend(run[0].resource.clone());
+        (resource(&about), scope, run)
     })
 }
 

@@ -4,7 +4,7 @@
 use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use model::OrgId;
@@ -187,7 +187,10 @@ impl Registry {
         if refusal.code != Code::Unauthorized {
             return refusal;
         }
-        let mut text = format!("Bearer realm=\"{}/v2/token\",service=\"{SERVICE}\"", self.base_url(parts));
+        let mut text = format!(
+            "Bearer realm=\"{}/v2/token\",service=\"{SERVICE}\"",
+            self.inner.settings.public_url.trim_end_matches('/')
+        );
         let reads = matches!(parts.method, Method::GET | Method::HEAD) && !matches!(call, Call::Upload(..));
         match call.repository() {
             Some(name) if reads => text.push_str(&format!(",scope=\"repository:{name}:pull\"")),
@@ -202,16 +205,6 @@ impl Registry {
             text.push_str(",error=\"insufficient_scope\"");
         }
         refusal.with(WWW_AUTHENTICATE, header(&text))
-    }
-
-    fn base_url(&self, parts: &Parts) -> String {
-        let settings = &self.inner.settings;
-        if !settings.public_url.is_empty() {
-            return settings.public_url.trim_end_matches('/').to_owned();
-        }
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']');
-        let host = parts.headers.get(HOST).and_then(|h| h.to_str().ok()).filter(|h| h.bytes().all(plain));
-        format!("{}://{}", if settings.https { "https" } else { "http" }, host.unwrap_or("localhost"))
     }
 
     /// The token endpoint: Basic credentials by GET, or a form by POST.

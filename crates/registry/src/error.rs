@@ -115,6 +115,7 @@ impl From<StoreError> for Refusal {
             StoreError::ContentMissing(digest) => {
                 Self::new(Code::ManifestBlobUnknown, format!("the manifest needs {digest}, which the repository lacks"))
             }
+            StoreError::SizeMismatch { .. } => Self::new(Code::SizeInvalid, message),
             StoreError::Conflict(text) => Self::new(Code::TooManyRequests, text),
             StoreError::Full => {
                 let text = "the registry's disk is full; it takes nothing until there is room";

@@ -59,10 +59,8 @@ pub struct Grant {
 /// How a registry is set up.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What clients call it by; empty: what they send as `Host`.
+    /// What clients call it by. Never what a client sends as `Host`: that would let anybody send our users elsewhere with their tokens.
     pub public_url: String,
-    /// Whether clients that send a `Host` speak TLS.
-    pub https: bool,
     /// Bytes that an org may keep; 0 = any number.
     pub quota_bytes: u64,
     /// A client that brings nothing of a body for so long is dropped.

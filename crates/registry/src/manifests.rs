@@ -31,6 +31,7 @@ const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
 #[serde(rename_all = "camelCase")]
 struct Descriptor {
     digest: String,
+    size: Option<u64>,
     media_type: Option<String>,
     /// Where else the blob may lie: then the repository need not have it.
     #[serde(default)]
@@ -41,6 +42,7 @@ struct Descriptor {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
+    schema_version: Option<u64>,
     media_type: Option<String>,
     config: Option<Descriptor>,
     layers: Option<Vec<Descriptor>>,
@@ -67,6 +69,18 @@ fn check_reference(reference: &str) -> Result<Option<Digest>, Refusal> {
     Err(Refusal::new(Code::TagInvalid, format!("`{shown}` is no tag: up to 128 letters, digits, `_`, `.` and `-`")))
 }
 
+/// Images and indexes have version 2; others of OCI may have none.
+fn check_version(media_type: &str, version: Option<u64>) -> Result<(), Refusal> {
+    let needs_one =
+        [".image.manifest.", ".image.index.", ".distribution.manifest."].iter().any(|t| media_type.contains(t));
+    match version {
+        Some(2) => Ok(()),
+        None if !needs_one => Ok(()),
+        Some(other) => Err(invalid(format!("schemaVersion is {other}; it must be 2"))),
+        None => Err(invalid("the manifest has no schemaVersion; it must be 2")),
+    }
+}
+
 /// Reads a manifest: what it is, and what it needs.
 fn read(
     at: &Repository,
@@ -87,8 +101,16 @@ fn read(
     if media_type.contains("distribution.manifest.v1") {
         return Err(invalid("manifests of schema 1 are not taken; push the image with a newer client"));
     }
-    let digest = |d: &Descriptor| {
-        Digest::parse(&d.digest).map_err(|why| invalid(format!("`{}` in the manifest is no digest: {why}", d.digest)))
+    check_version(&media_type, document.schema_version)?;
+    let mut sizes = BTreeMap::new();
+    let mut digest = |d: &Descriptor| {
+        let found = Digest::parse(&d.digest)
+            .map_err(|why| invalid(format!("`{}` in the manifest is no digest: {why}", d.digest)))?;
+        let size = d.size.ok_or_else(|| invalid(format!("the descriptor of {found} has no size")))?;
+        match sizes.insert(found.clone(), size) {
+            Some(other) if other != size => Err(invalid(format!("{found} has two sizes: {other} and {size}"))),
+            _ => Ok(found),
+        }
     };
     let (mut blobs, mut foreign, mut manifests) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let layers = document.layers.iter().chain(&document.blobs).flatten();
@@ -106,12 +128,14 @@ fn read(
     let config_type = document.config.as_ref().and_then(|config| config.media_type.clone());
     let artifact_type = document.artifact_type.clone().filter(|t| !t.is_empty()).or(config_type);
     let annotations = document.annotations.as_ref().map(|all| json!(all).to_string());
+    let subject = document.subject.as_ref().map(&mut digest).transpose()?;
     Ok(NewManifest {
         org_id: at.org.clone(),
         repository: at.name.clone(),
         digest: Digest::of(&body),
         media_type,
-        subject: document.subject.as_ref().map(digest).transpose()?,
+        subject,
+        sizes,
         artifact_type,
         annotations,
         blobs: blobs.into_iter().collect(),

@@ -57,6 +57,7 @@ impl Custodian {
             holder: None,
             person: format!("{user}@{}", hostname()),
             secrets: Vec::new(),
+            filled: None,
         })
     }
 
@@ -134,6 +135,7 @@ pub async fn backup_key(tools: &Tools, state_dir: &Path, to: &Path) -> anyhow::R
     let mut file = private_file(to)?;
     file.write_all(key.text().as_bytes())?;
     file.sync_all()?;
+    vault::note_backup(state_dir, &key.fingerprint())?;
     Ok(key.fingerprint())
 }
 
@@ -163,7 +165,7 @@ pub async fn restore_key(tools: &Tools, state_dir: &Path, from: &Path) -> anyhow
         }
         if wanted.is_none() {
             bail!(
-                "{} holds {there}, and nobody can say which one the install seals with: move it away first, if it is really not needed",
+                "{} holds the key {there}, and the control plane can't be asked which key this install uses. Nothing was changed. If {there} is not needed, rename the file (don't delete it: what it sealed can't be opened without it), then restore again",
                 place.display()
             );
         }

@@ -3,7 +3,7 @@
 //! | file | written by | holds |
 //! |---|---|---|
 //! | `assignment.json`, `spec.json`, `context.json` | session, before the executor starts | papers and token, the spec's exact bytes, what the executor must know |
-//! | `started` | session | the server has acknowledged the start |
+//! | `started` | session | when the server acknowledged the start, in milliseconds since boot |
 //! | `cancel` | session | the reason to stop |
 //! | `renewed` | session | a counter that changes with every successful renewal |
 //! | `executor.lock` | executor | its pid; locked while it lives |
@@ -16,12 +16,14 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fs_err as fs;
 use rustix::process::{Pid, Signal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::process;
 use crate::vault::Tools;
 use api::runner::Assignment;
 use model::papers::EndorsedKey;
@@ -53,6 +55,9 @@ pub struct ExecutionContext {
     /// Paths that scripts may use although they lie beside the state directory.
     #[serde(default)]
     pub allow_paths: Vec<PathBuf>,
+    /// The customer allows no ad hoc actions.
+    #[serde(default)]
+    pub no_ad_hoc: bool,
     /// What the runner is for; None in a directory of an older runner.
     #[serde(default)]
     pub kind: Option<RunnerKind>,
@@ -91,16 +96,24 @@ impl ExecutionDir {
         let path = state_dir.join(EXECUTIONS).join(assignment.execution_id.as_str());
         let unfinished = Self { path: path.with_extension(UNFINISHED) };
         remove_tree(&unfinished.path)?;
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&unfinished.path)?;
-        for folder in ["spool", "work"] {
-            std::fs::DirBuilder::new().mode(0o700).create(unfinished.path.join(folder))?;
+        let made = unfinished.fill(assignment, spec, context).and_then(|()| fs::rename(&unfinished.path, &path));
+        if let Err(error) = made {
+            // On a full disk half a directory would take room for ever.
+            let _ = remove_tree(&unfinished.path);
+            return Err(error);
         }
-        unfinished.write_json("assignment.json", assignment)?;
-        unfinished.write_json("context.json", context)?;
-        unfinished.write_file("spec.json", spec)?;
-        unfinished.touch_renewed(0)?;
-        fs::rename(&unfinished.path, &path)?;
         Ok(Self { path })
+    }
+
+    fn fill(&self, assignment: &Assignment, spec: &[u8], context: &ExecutionContext) -> io::Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        for folder in ["spool", "work"] {
+            std::fs::DirBuilder::new().mode(0o700).create(self.path.join(folder))?;
+        }
+        self.write_json("assignment.json", assignment)?;
+        self.write_json("context.json", context)?;
+        self.write_file("spec.json", spec)?;
+        self.touch_renewed(0)
     }
 
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -108,24 +121,24 @@ impl ExecutionDir {
         Ok(Self { path: fs::canonicalize(path)? })
     }
 
-    /// Every execution that has a directory, oldest first; clears away what was being made or removed.
-    pub fn list(state_dir: &Path) -> io::Result<Vec<Self>> {
+    /// Every execution that has a directory, oldest first, and what was being made or removed: nobody needs that.
+    pub fn list(state_dir: &Path) -> io::Result<(Vec<Self>, Vec<PathBuf>)> {
         let entries = match fs::read_dir(state_dir.join(EXECUTIONS)) {
             Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
             Err(e) => return Err(e),
         };
-        let mut found = Vec::new();
+        let (mut found, mut rest) = (Vec::new(), Vec::new());
         for entry in entries {
             let path = entry?.path();
             if path.extension().is_some_and(|e| e == UNFINISHED) {
-                remove_tree(&path)?;
+                rest.push(path);
             } else {
                 found.push(Self { path });
             }
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
+        Ok((found, rest))
     }
 
     pub fn path(&self) -> &Path {
@@ -163,7 +176,13 @@ impl ExecutionDir {
 
     /// Says that the server has acknowledged the start.
     pub fn mark_started(&self) -> io::Result<()> {
-        self.write_file("started", b"")
+        self.write_file("started", process::since_boot().as_millis().to_string().as_bytes())
+    }
+
+    /// When that was, on the clock of `process::since_boot`.
+    pub fn started_at(&self) -> Option<Duration> {
+        let text = fs::read_to_string(self.path.join("started")).ok()?;
+        text.parse().ok().map(Duration::from_millis)
     }
 
     /// The reason to stop, if someone asked for it.
@@ -285,11 +304,15 @@ impl ExecutionDir {
 
     /// Removes everything, also what the job made unreadable.
     pub fn remove(&self) -> io::Result<()> {
-        // Renamed first: half a directory must not look like an execution.
+        remove_tree(&self.set_aside()?)
+    }
+
+    /// Renames it: half a directory must not look like an execution. What is at the new place is for `remove_tree`.
+    pub fn set_aside(&self) -> io::Result<PathBuf> {
         let unfinished = self.path.with_extension(UNFINISHED);
         match fs::rename(&self.path, &unfinished) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-            _ => remove_tree(&unfinished),
+            _ => Ok(unfinished),
         }
     }
 
@@ -383,7 +406,7 @@ mod tests {
     #[test]
     fn files_read_back_and_everything_goes_in_the_end() {
         let state = tempfile::tempdir().expect("dir");
-        assert_eq!(ExecutionDir::list(state.path()).expect("list"), []);
+        assert_eq!(ExecutionDir::list(state.path()).expect("list"), (vec![], vec![]));
         let dir = bare(state.path());
         assert!(!dir.is_started() && dir.result().expect("result").is_none() && dir.steps().is_empty());
         dir.mark_started().expect("started");
@@ -401,13 +424,15 @@ mod tests {
         let result = ExecutionResult::without_work(model::Outcome::Failed, error, now);
         dir.write_result(&result).expect("result");
         assert_eq!(dir.result().expect("result"), Some(result));
-        assert_eq!(ExecutionDir::list(state.path()).expect("list"), std::slice::from_ref(&dir));
+        assert_eq!(ExecutionDir::list(state.path()).expect("list"), (vec![dir.clone()], vec![]));
 
         let sealed = dir.work().join("sealed");
         fs::create_dir(&sealed).expect("dir");
         fs::write(sealed.join("file"), "x").expect("file");
         fs::set_permissions(&sealed, PermissionsExt::from_mode(0o000)).expect("mode");
-        dir.remove().expect("remove");
+        let aside = dir.set_aside().expect("aside");
+        assert_eq!(ExecutionDir::list(state.path()).expect("list"), (vec![], vec![aside.clone()]));
+        remove_tree(&aside).expect("remove");
         dir.remove().expect("again");
         assert_eq!(fs::read_dir(state.path().join(EXECUTIONS)).expect("list").count(), 0);
     }

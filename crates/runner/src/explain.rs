@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::session::StateDir;
+use crate::vault::{self, Tools};
 use crate::{limits, shim};
 
 /// Everything as one value; `text` draws it.
@@ -20,7 +21,10 @@ pub fn explain(state: &StateDir) -> anyhow::Result<Value> {
     });
     let disabled = state.disabled_since();
     let Some(s) = session else {
-        return Ok(json!({ "joined": false, "state_dir": state.path(), "disabled_since": disabled, "host": host }));
+        let key = install_key(&Tools::default(), state.path());
+        return Ok(
+            json!({ "joined": false, "state_dir": state.path(), "disabled_since": disabled, "install_key": key, "host": host }),
+        );
     };
     Ok(json!({
         "joined": true,
@@ -32,7 +36,11 @@ pub fn explain(state: &StateDir) -> anyhow::Result<Value> {
         "hosts": [s.url],
         "metrics_listen": s.metrics_listen,
         "proxies": proxies(&s.url),
-        "identity": format!("user id {} of this host, and no cloud role", rustix::process::geteuid().as_raw()),
+        "identity": identity(s.user_id.unwrap_or_else(|| rustix::process::geteuid().as_raw())),
+        "runs_as_root": s.user_id == Some(0),
+        "ad_hoc_actions": !s.no_ad_hoc,
+        "install_key": install_key(&s.tools, state.path()),
+        "install_key_advice": vault::backup_advice(&s.tools, state.path()),
         "job_groups": s.settings.groups,
         "settings": s.settings,
         "timing": s.timing,
@@ -40,6 +48,29 @@ pub fn explain(state: &StateDir) -> anyhow::Result<Value> {
         "host": host,
         "last": history,
     }))
+}
+
+/// The user's name, where this host knows one.
+fn identity(user_id: u32) -> String {
+    let users = fs_err::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == user_id.to_string()).then(|| format!("`{name}`, "))
+    });
+    format!("user {}user id {user_id} of this host, and no cloud role", name.unwrap_or_default())
+}
+
+/// Where the key is that seals states, plans and sensitive outputs.
+fn install_key(tools: &Tools, state_dir: &std::path::Path) -> String {
+    match &tools.install_key_command {
+        Some(command) => format!("printed by `{command}`"),
+        None => {
+            let place = tools.key_file(state_dir);
+            let there = if place.exists() { "" } else { " (not there yet: the first job that needs it makes it)" };
+            format!("{}{there}", place.display())
+        }
+    }
 }
 
 fn proxies(url: &str) -> Option<String> {
@@ -69,6 +100,7 @@ pub fn text(e: &Value) -> String {
             |since| format!("OFF since {since}: takes no jobs (`ferry-runner enable` switches it on)"),
         ),
     );
+    row("install's key", plain(&e["install_key"]));
     if e["joined"] == true {
         for key in e["trusted_keys"].as_array().into_iter().flatten() {
             row("trusts key", format!("{}; jobs signed by any other key are refused", plain(key)));
@@ -87,6 +119,21 @@ pub fn text(e: &Value) -> String {
             row("through proxy", proxy.to_owned());
         }
         row("works as", plain(&e["identity"]));
+        if e["runs_as_root"] == true {
+            row("", "WARNING: this is root; run it as a user of its own (docs/operations.md)".into());
+        }
+        for path in e["extra_paths_for_scripts"].as_array().into_iter().flatten() {
+            row("scripts may also use", plain(path));
+        }
+        let ad_hoc = if e["ad_hoc_actions"] == true {
+            "allowed (`--no-ad-hoc` refuses them)"
+        } else {
+            "REFUSED: only scripts that are part of the app's config are run"
+        };
+        row("ad hoc actions", ad_hoc.into());
+        if let Some(advice) = e["install_key_advice"].as_str() {
+            row("", format!("WARNING: {advice}"));
+        }
         for (group, slots) in e["job_groups"].as_object().into_iter().flatten() {
             row("takes jobs of group", format!("{group}, {slots} at a time"));
         }

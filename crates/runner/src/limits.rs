@@ -91,6 +91,23 @@ impl Cgroups {
         }
     }
 
+    /// The limits of the spec that this host enforces in part, or not at all.
+    pub fn gaps(&self) -> Vec<&'static str> {
+        let Limits { memory_bytes, processes, cpu_millis, .. } = &self.rest;
+        let gaps = [
+            (
+                memory_bytes.is_some(),
+                "the runner can't create a memory cgroup on this host: the memory limit applies to each process, not to all of them together",
+            ),
+            (
+                processes.is_some(),
+                "the runner can't create a pids cgroup on this host: the process limit counts every process of the runner's user",
+            ),
+            (cpu_millis.is_some(), "the runner can't create a cpu cgroup on this host: the CPU limit is not enforced"),
+        ];
+        gaps.into_iter().filter(|(open, _)| *open).map(|(_, text)| text).collect()
+    }
+
     /// Whether the kernel killed a process because of the memory limit.
     pub fn memory_limit_hit(&self) -> bool {
         self.dirs.iter().any(|dir| {
@@ -243,6 +260,14 @@ pub fn disk_free_bytes(path: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_that_no_cgroup_enforces_are_named() {
+        assert!(Cgroups::default().gaps().is_empty());
+        let rest = Limits { memory_bytes: Some(1), cpu_millis: Some(1), ..Limits::default() };
+        let gaps = Cgroups { dirs: Vec::new(), rest }.gaps();
+        assert!(gaps.len() == 2 && gaps[0].contains("memory") && gaps[1].contains("not enforced"), "{gaps:?}");
+    }
 
     #[test]
     fn a_tree_is_measured_and_the_count_stops_early() {

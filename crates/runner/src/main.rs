@@ -35,6 +35,11 @@ enum Command {
     Disable(Look),
     /// Switch the runner on again
     Enable(Look),
+    /// Delete the session so that the runner can join again
+    ///
+    /// Keeps the install's key, rescued Terraform states, the switch and the history. Deletes the session, its key pair and what
+    /// is left of past executions. Refuses while the runner or one of its executions is running.
+    Reset(Look),
     /// The key that seals this install's states, plans and sensitive outputs
     #[command(subcommand)]
     Key(KeyCommand),
@@ -157,6 +162,9 @@ struct Session {
     /// A path that scripts may write to although it lies beside the state directory
     #[arg(long = "allow-path", env = "FERRY_RUNNER_ALLOW_PATHS", value_delimiter = ':')]
     allow_paths: Vec<PathBuf>,
+    /// Refuse ad hoc actions: only scripts that are part of the app's config are run
+    #[arg(long, env = "FERRY_RUNNER_NO_AD_HOC")]
+    no_ad_hoc: bool,
     /// A registry of base images on a network that builds don't reach (`host:port`, or `http://host:port`); may be given more than once
     #[arg(long = "base-registry", env = "FERRY_RUNNER_BASE_REGISTRIES", value_delimiter = ',')]
     base_registries: Vec<String>,
@@ -170,7 +178,7 @@ struct Session {
 /// Where tools and the install's key come from.
 #[derive(Args, Clone)]
 struct ToolArgs {
-    /// The file with the install's key, which seals states, plans and sensitive outputs; in the state directory by default
+    /// The file with the install's key, which seals states, plans and sensitive outputs; keys/install.key in the state directory by default
     #[arg(long, env = "FERRY_RUNNER_INSTALL_KEY_FILE")]
     install_key_file: Option<PathBuf>,
     /// A command that prints the install's key, where it lies elsewhere in the account
@@ -258,6 +266,7 @@ fn main() -> ExitCode {
         Command::State(command) => states(command),
         Command::Disable(look) => switch(&look, false),
         Command::Enable(look) => switch(&look, true),
+        Command::Reset(look) => reset(&look),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -285,6 +294,7 @@ fn serve(kind: RunnerKind, session: Session) -> anyhow::Result<ExitCode> {
         state_dir: absolute(&session.place.state_dir)?,
         ca_file: session.ca_file,
         allow_paths: session.allow_paths,
+        no_ad_hoc: session.no_ad_hoc,
         base_registries: session.base_registries,
         tools: session.tools.into(),
         metrics_listen: session.metrics_listen,
@@ -310,7 +320,8 @@ fn start(options: Options) -> anyhow::Result<ExitCode> {
     match ending {
         Ending::Done | Ending::HandedOver => Ok(ExitCode::SUCCESS),
         Ending::Fenced => bail!(
-            "a newer session has taken this runner's place; if this one is meant to work, stop the other, remove the state directory and join again"
+            "a newer session has taken this runner's place. If this runner is the one that should work, stop the other one, then {}",
+            session::JOIN_AGAIN
         ),
     }
 }
@@ -346,6 +357,7 @@ fn run_local(local: RunLocal) -> anyhow::Result<ExitCode> {
         state_dir,
         ca_file: None,
         allow_paths: Vec::new(),
+        no_ad_hoc: false,
         base_registries: Vec::new(),
         tools: local.tools.into(),
         metrics_listen: String::new(),
@@ -505,6 +517,17 @@ async fn serve_state(custodian: &Custodian, target: &str) -> anyhow::Result<()> 
         _ = hangup.recv() => {}
     }
     Ok(())
+}
+
+fn reset(look: &Look) -> anyhow::Result<ExitCode> {
+    let state_dir = absolute(&look.place.state_dir)?;
+    let state = StateDir::new(&state_dir);
+    let tools = state.session().ok().flatten().map(|session| session.tools).unwrap_or_default();
+    let dropped = state.reset()?;
+    println!("deleted the session and {dropped} past executions in {}", state_dir.display());
+    println!("kept the install's key ({}) and rescued states", tools.key_file(&state_dir).display());
+    println!("join again with the command that `ferry runners join-command` prints");
+    Ok(ExitCode::SUCCESS)
 }
 
 fn switch(look: &Look, on: bool) -> anyhow::Result<ExitCode> {

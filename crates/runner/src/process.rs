@@ -99,6 +99,8 @@ pub struct Host<'a> {
     pub grace: Duration,
     /// The job, where it is traced.
     pub trace: Option<TraceContext>,
+    /// Where programs export their telemetry to, without the number of the step.
+    pub otlp_endpoint: Option<String>,
 }
 
 /// Listens to a pipe of a child, and says what goes to the log instead.
@@ -166,6 +168,9 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
         let step = job.step(host.dir.name(), child.step);
         env.entry("TRACEPARENT".into()).or_insert_with(|| step.to_string());
     }
+    if let Some(endpoint) = &host.otlp_endpoint {
+        export_to(&mut env, &format!("{endpoint}/{}", child.step));
+    }
     let told = ShimFile {
         argv: child.argv.clone(),
         env,
@@ -207,11 +212,13 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
     drop(held);
     crash_point!("executor.child_spawned");
     let pid = process.id().and_then(|id| Pid::from_raw(id as i32)).ok_or_else(|| io::Error::other("no process id"))?;
-    let started = look(pid.as_raw_pid()).map_or(0, |seen| seen.started);
-    host.dir.note_group(&format!("group {} {started} {}", pid.as_raw_pid(), boot_id()))?;
-    if child.interrupt == Interrupt::Leader {
-        let grace_s = host.grace.as_secs();
-        host.dir.note_group(&format!("leader {} {started} {} {grace_s}", pid.as_raw_pid(), boot_id()))?;
+    if let Err(error) = note(child, host, pid) {
+        // Nobody could find it after this executor's death: it must not live.
+        signal(pid, Signal::KILL);
+        let _ = process.wait().await;
+        Leftovers::of(host.dir, true).end(Duration::ZERO).await;
+        let why = crate::vault::named(host.dir.path(), &error);
+        return Err(io::Error::new(error.kind(), format!("a process was ended because it can't be noted: {why}")));
     }
     crash_point!("executor.child_noted");
 
@@ -255,6 +262,35 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
     stdout.finish();
     stderr.finish();
     Ok(stopped.map_or(Ended::Exited(status), Ended::Stopped))
+}
+
+/// Has OpenTelemetry's exporters send to `endpoint`, unless the environment names another one.
+fn export_to(env: &mut BTreeMap<String, String>, endpoint: &str) {
+    if env.keys().any(|name| name.starts_with("OTEL_EXPORTER_OTLP_")) {
+        return;
+    }
+    env.insert("OTEL_EXPORTER_OTLP_ENDPOINT".into(), endpoint.to_owned());
+    env.insert("OTEL_EXPORTER_OTLP_PROTOCOL".into(), "http/protobuf".into());
+    let proxied = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"].iter().any(|name| env.contains_key(*name));
+    if proxied {
+        for name in ["NO_PROXY", "no_proxy"] {
+            let hosts = env.entry(name.into()).or_default();
+            let comma = if hosts.is_empty() { "" } else { "," };
+            hosts.push_str(comma);
+            hosts.push_str("127.0.0.1");
+        }
+    }
+}
+
+/// Notes a child on the disk, where whoever ends it finds it.
+fn note(child: &Child<'_>, host: &Host<'_>, pid: Pid) -> io::Result<()> {
+    let (pid, boot) = (pid.as_raw_pid(), boot_id());
+    let started = look(pid).map_or(0, |seen| seen.started);
+    host.dir.note_group(&format!("group {pid} {started} {boot}"))?;
+    if child.interrupt == Interrupt::Leader {
+        host.dir.note_group(&format!("leader {pid} {started} {boot} {}", host.grace.as_secs()))?;
+    }
+    Ok(())
 }
 
 /// Ends what a dead executor left running; returns how many processes could not be ended.
@@ -524,6 +560,12 @@ fn has_mark(pid: i32, mark: &[u8]) -> bool {
 
 fn own_pid() -> i32 {
     std::process::id() as i32
+}
+
+/// A clock that goes on while the machine is suspended: the control plane counts that time too.
+pub fn since_boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Tells one run of the machine from the next.

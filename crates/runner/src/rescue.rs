@@ -10,8 +10,9 @@ use model::{ExecutionId, InstallId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::directory::ExecutionDir;
+use crate::reserve;
 use crate::session::SessionClient;
-use crate::vault::{Keeper, Tools, Vault, private_file};
+use crate::vault::{Keeper, Plain, Tools, Vault, write_whole};
 
 /// What Terraform calls the state that it could not hand over.
 pub const ERRORED: &str = "errored.tfstate";
@@ -44,22 +45,44 @@ pub fn take(dir: &ExecutionDir, state_dir: &Path) -> std::io::Result<Option<Path
         execution_id: assignment.execution_id,
         epoch: assignment.epoch,
     };
-    keep(state_dir, &about, &found).map(Some)
+    // What was kept for this very moment.
+    reserve::release(dir);
+    let to = place(state_dir).join(format!("{}.tfstate", about.execution_id));
+    if !Plain::from(&found).is_state() {
+        // Half of a state is no state: it must neither replace a whole one nor wait for ever. It is kept for people.
+        let aside = to.with_extension("damaged");
+        tracing::error!(execution = %about.execution_id, place = %aside.display(), "the state that was left is not whole");
+        fs::create_dir_all(place(state_dir))?;
+        fs::rename(&found, aside)?;
+        return Ok(None);
+    }
+    if Plain::from(&to).is_state() {
+        return Ok(None);
+    }
+    keep(state_dir, &about, &Plain::File(found)).map(Some)
 }
 
-/// Copies a state to where it waits.
-pub fn keep(state_dir: &Path, about: &Rescued, state: &Path) -> std::io::Result<PathBuf> {
+/// Puts a state where it waits. One that lies on the same disk is moved, which takes no room.
+pub fn keep(state_dir: &Path, about: &Rescued, state: &Plain) -> std::io::Result<PathBuf> {
     let place = place(state_dir);
     fs::create_dir_all(&place)?;
     let to = place.join(format!("{}.tfstate", about.execution_id));
-    let mut target = private_file(&to)?;
-    std::io::copy(&mut fs::File::open(state)?, &mut target)?;
-    target.sync_all()?;
-    // Written last: a state without it is not whole.
-    let note = private_file(&to.with_extension("json"))?;
-    serde_json::to_writer(&note, about)?;
-    note.sync_all()?;
+    // The note first: it counts only beside a state, which appears whole or not at all.
+    write_whole(&to.with_extension("json"), serde_json::to_vec(about)?.as_slice())?;
+    match state {
+        Plain::File(path) if fs::rename(path, &to).is_ok() => std::fs::File::open(&to)?.sync_all()?,
+        Plain::File(_) | Plain::Memory(_) => write_whole(&to, state.open()?)?,
+    }
+    std::fs::File::open(&place)?.sync_all()?;
     Ok(to)
+}
+
+/// The workspaces whose states wait.
+pub fn open(state_dir: &Path) -> Vec<WorkspaceId> {
+    let mut open: Vec<_> = waiting(state_dir).into_iter().map(|(_, about)| about.workspace_id).collect();
+    open.sort();
+    open.dedup();
+    open
 }
 
 fn find(dir: &Path, depth: usize) -> Option<PathBuf> {
@@ -81,8 +104,8 @@ fn find(dir: &Path, depth: usize) -> Option<PathBuf> {
 pub fn waiting(state_dir: &Path) -> Vec<(PathBuf, Rescued)> {
     let entries = fs::read_dir(place(state_dir)).into_iter().flatten().flatten();
     let read = |path: PathBuf| {
-        let about = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
-        Some((path.with_extension("tfstate"), about))
+        let (state, about) = (path.with_extension("tfstate"), serde_json::from_slice(&fs::read(&path).ok()?).ok()?);
+        state.exists().then_some((state, about))
     };
     entries
         .map(|entry| entry.path())
@@ -101,7 +124,7 @@ pub async fn deliver(client: &SessionClient, tools: &Tools, state_dir: &Path) ->
             Ok(vault) => {
                 let holder = HolderRef { execution_id: about.execution_id.clone(), epoch: about.epoch };
                 let (workspace, person) = (about.workspace_id.clone(), String::new());
-                Keeper { vault, workspace, holder: Some(holder), person, secrets: Vec::new() }
+                Keeper { vault, workspace, holder: Some(holder), person, secrets: Vec::new(), filled: None }
                     .push(&file, ERRORED)
                     .await
             }
@@ -110,7 +133,8 @@ pub async fn deliver(client: &SessionClient, tools: &Tools, state_dir: &Path) ->
         match pushed {
             Ok(kept) => {
                 tracing::info!(execution = %about.execution_id, revision = %kept.revision_id, "a state that was left is kept");
-                let _ = fs::remove_file(file.with_extension("json")).and_then(|()| fs::remove_file(&file));
+                let _ = fs::remove_file(&file).and_then(|()| fs::remove_file(file.with_extension("json")));
+                let _ = fs::remove_dir_all(place(state_dir).join("scratch"));
             }
             Err(error) => {
                 tracing::warn!(execution = %about.execution_id, %error, "a state that was left can't be delivered yet");
@@ -135,5 +159,30 @@ mod tests {
         fs::write(&state, "{}").expect("file");
         assert_eq!(find(dir.path(), DEPTH_MAX), Some(state));
         assert_eq!(find(dir.path(), 1), None);
+    }
+
+    #[test]
+    fn a_state_that_waits_is_whole_or_not_there() {
+        let dir = tempfile::tempdir().expect("dir");
+        let at = model::Timestamp::from_micros(1);
+        let about = |n| Rescued {
+            install_id: InstallId::new(at, n),
+            workspace_id: WorkspaceId::new(at, n),
+            execution_id: ExecutionId::new(at, n),
+            epoch: 1,
+        };
+        let gone = Plain::File(dir.path().join("nowhere"));
+        assert!(keep(dir.path(), &about(1), &gone).is_err());
+        assert!(waiting(dir.path()).is_empty() && open(dir.path()).is_empty(), "nothing is promised");
+        let left = dir.path().join(ERRORED);
+        fs::write(&left, "the state").expect("file");
+        let moved = keep(dir.path(), &about(1), &Plain::File(left.clone())).expect("kept");
+        let written = keep(dir.path(), &about(2), &Plain::Memory(bytes::Bytes::from_static(b"another"))).expect("kept");
+        assert_eq!(fs::read(moved).expect("file"), b"the state");
+        assert_eq!(fs::read(written).expect("file"), b"another");
+        assert!(!left.exists(), "it was moved: a copy would need room");
+        assert_eq!(open(dir.path()), [about(1).workspace_id, about(2).workspace_id]);
+        let names = fs::read_dir(place(dir.path())).expect("dir").flatten().map(|e| e.file_name());
+        assert_eq!(names.filter(|name| name.to_string_lossy().ends_with(".new")).count(), 0);
     }
 }

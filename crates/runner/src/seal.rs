@@ -82,22 +82,19 @@ fn bound(install: &InstallId, upload: &UploadId, piece: u32, last: bool) -> Stri
     format!("ferry-sealed-v1|{install}|{upload}|{piece}|{last}")
 }
 
-/// Seals `plain` into `sealed`, piece after piece.
+/// Seals `plain`, and hands each piece to `take` as soon as it is sealed: no disk is needed.
 pub fn seal(
     key: &InstallKey,
     install: &InstallId,
     upload: UploadId,
     plain: impl Read,
-    sealed: &Path,
+    take: impl FnMut(Vec<u8>) -> io::Result<()>,
 ) -> io::Result<SealedFile> {
-    let mut options = fs::OpenOptions::new();
-    std::os::unix::fs::OpenOptionsExt::mode(options.options_mut(), 0o600);
-    let file = options.write(true).create(true).truncate(true).open(sealed)?;
     let pieces = Pieces {
         cipher: key.cipher(),
         install,
         upload: &upload,
-        file,
+        take,
         buffer: Vec::new(),
         count: 0,
         hash: Hasher::default(),
@@ -111,18 +108,18 @@ pub fn seal(
     Ok(SealedFile { upload_id: upload, pieces: count, bytes, digest })
 }
 
-/// Takes compressed bytes in, and writes sealed pieces.
-struct Pieces<'a> {
+/// Takes compressed bytes in, and gives sealed pieces out.
+struct Pieces<'a, T> {
     cipher: XChaCha20Poly1305,
     install: &'a InstallId,
     upload: &'a UploadId,
-    file: fs::File,
+    take: T,
     buffer: Vec<u8>,
     count: u32,
     hash: Hasher,
 }
 
-impl Pieces<'_> {
+impl<T: FnMut(Vec<u8>) -> io::Result<()>> Pieces<'_, T> {
     fn put(&mut self, last: bool) -> io::Result<()> {
         if self.count == PIECES_MAX {
             return Err(io::Error::other("the file is too large to be sealed"));
@@ -134,17 +131,16 @@ impl Pieces<'_> {
         let payload = Payload { msg: &self.buffer[..length], aad: aad.as_bytes() };
         let sealed =
             self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| io::Error::other("can't be sealed"))?;
-        for part in [&nonce[..], &sealed] {
-            self.file.write_all(part)?;
-            self.hash.update(part);
-        }
+        let piece = [&nonce[..], &sealed].concat();
+        self.hash.update(&piece);
+        (self.take)(piece)?;
         self.buffer.drain(..length);
         self.count += 1;
         Ok(())
     }
 }
 
-impl Write for Pieces<'_> {
+impl<T: FnMut(Vec<u8>) -> io::Result<()>> Write for Pieces<'_, T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
         // The last piece is told by its place, so one is held back until there is more.
@@ -235,9 +231,14 @@ mod tests {
         let mut noise = vec![0; 2 * PIECE_BYTES + 1000];
         getrandom::fill(&mut noise).expect("randomness");
         for (plain, pieces) in [(Vec::new(), 1), (b"secret state".to_vec(), 1), (noise, 3)] {
-            let file = seal(&key, &install, upload.clone(), plain.as_slice(), &path).expect("sealed");
+            let mut sealed = Vec::new();
+            let take = |piece: Vec<u8>| {
+                sealed.extend(piece);
+                Ok(())
+            };
+            let file = seal(&key, &install, upload.clone(), plain.as_slice(), take).expect("sealed");
+            fs::write(&path, &sealed).expect("write");
             assert_eq!((file.pieces, file.bytes), (pieces, plain.len() as u64));
-            let sealed = fs::read(&path).expect("read");
             assert_eq!(Digest::of(&sealed), file.digest);
             assert!(!sealed.windows(6).any(|part| part == b"secret"));
             assert_eq!(opened(&key, &install, &file, &path).expect("opened"), plain);

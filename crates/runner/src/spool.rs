@@ -99,16 +99,22 @@ impl SpoolWriter {
                 0 => (rest, &[][..]),
                 length => rest.split_at(length),
             };
-            let written = self.has_room(piece.len() as u64)
-                && self.write_gap(pipe)
-                && self.append(pipe, step, Body::Data(piece.to_vec()));
-            if !written {
-                let state = self.pipes.entry(pipe).or_default();
-                state.missing += piece.len() as u64;
-                state.missing_step = step;
-            }
-            self.end_lines(LINE_SPAN);
+            self.write_chunk(pipe, step, piece);
         }
+    }
+
+    /// Appends one chunk; false where there is no room, and a gap will say so.
+    pub fn write_chunk(&mut self, pipe: Pipe, step: u32, chunk: &[u8]) -> bool {
+        let size = chunk.len() as u64;
+        let written =
+            self.has_room(size) && self.write_gap(pipe) && self.append(pipe, step, Body::Data(chunk.to_vec()));
+        if !written {
+            let state = self.pipes.entry(pipe).or_default();
+            state.missing += size;
+            state.missing_step = step;
+        }
+        self.end_lines(LINE_SPAN);
+        written
     }
 
     /// Ends the line of a pipe that nothing more will come of.
@@ -162,6 +168,7 @@ impl SpoolWriter {
         let PipeState { offset, open, .. } = self.pipes.entry(pipe).or_default();
         let (offset, open) = (*offset, open.map_or(self.written, |(begun, _)| begun));
         let open = match &body {
+            Body::Data(_) if pipe.holds_records() => None,
             Body::Data(data) => match data.iter().rposition(|b| *b == b'\n') {
                 Some(end) => (end + 1 < data.len()).then_some((self.written, step)),
                 None => (!data.is_empty()).then_some((open, step)),

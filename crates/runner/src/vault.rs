@@ -1,7 +1,6 @@
 //! The sealed files of an install, and Terraform's workspaces: they lie with the control plane, and only here can they be opened.
 
-use std::io::BufReader;
-use std::os::unix::fs::FileExt as _;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +20,11 @@ use mask::Masks;
 
 /// How long the control plane may be silent before a state can't be kept; Terraform waits meanwhile.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// Apart from the session, so that forgetting the session keeps the key.
+const KEYS: &str = "keys";
 const KEY_FILE: &str = "install.key";
+/// Holds the fingerprint of the key that was backed up.
+const BACKED_UP: &str = "backed-up";
 /// Resources of a state that are told by name.
 const RESOURCES_MAX: usize = 5_000;
 /// Secrets of a state that are masked by value: more would make the search slow.
@@ -44,8 +47,42 @@ pub struct Tools {
 
 impl Tools {
     pub fn key_file(&self, state_dir: &Path) -> PathBuf {
-        self.install_key_file.clone().unwrap_or_else(|| state_dir.join(KEY_FILE))
+        if let Some(named) = &self.install_key_file {
+            return named.clone();
+        }
+        // Where earlier versions put it.
+        let old = state_dir.join(KEY_FILE);
+        if old.exists() { old } else { state_dir.join(KEYS).join(KEY_FILE) }
     }
+}
+
+/// Notes that a key was copied elsewhere.
+pub fn note_backup(state_dir: &Path, fingerprint: &str) -> std::io::Result<()> {
+    let keys = state_dir.join(KEYS);
+    private_folder(&keys)?;
+    write_whole(&keys.join(BACKED_UP), fingerprint.as_bytes())
+}
+
+/// What to tell the customer about a key in a file that nobody has copied elsewhere yet.
+pub fn backup_advice(tools: &Tools, state_dir: &Path) -> Option<String> {
+    let place = tools.key_file(state_dir);
+    if tools.install_key_command.is_some() {
+        return None;
+    }
+    let key = InstallKey::parse(&fs::read_to_string(&place).ok()?).ok()?.fingerprint();
+    if fs::read_to_string(state_dir.join(KEYS).join(BACKED_UP)).is_ok_and(|known| known == key) {
+        return None;
+    }
+    Some(format!(
+        "the key {key} in {} seals this install's states, plans and sensitive outputs, and it has no backup. Without it they can't be opened. Copy it to a safe place: `ferry-runner key backup FILE --state-dir {}`",
+        place.display(),
+        state_dir.display()
+    ))
+}
+
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +138,7 @@ pub async fn read_key(tools: &Tools, state_dir: &Path) -> Result<Option<InstallK
 /// Puts a key where it is kept, whole or not at all; what is there stays.
 pub fn keep_key(path: &Path, key: &InstallKey) -> std::io::Result<()> {
     use std::io::Write as _;
+    private_folder(path.parent().unwrap_or(path))?;
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let mut file = private_file(&new)?;
     file.write_all(key.text().as_bytes())?;
@@ -179,6 +217,10 @@ impl Vault {
         )))
     }
 
+    pub fn install(&self) -> &InstallId {
+        &self.install
+    }
+
     /// A secret that comes from the install's key.
     pub fn derive(&self, purpose: &str) -> String {
         self.key.derive(purpose)
@@ -196,29 +238,27 @@ impl Vault {
         self.scratch.join(format!("{upload}.sealed"))
     }
 
-    /// Seals a file and brings it to the control plane.
-    pub async fn put(&self, plain: &Path) -> Result<SealedFile> {
+    /// Seals a file and brings it to the control plane, piece by piece: this needs no room on the disk.
+    pub async fn put(&self, plain: impl Into<Plain>) -> Result<SealedFile> {
         let upload = UploadId::new(now(), random_u128());
-        let place = self.scratch_file(&upload);
-        let (key, install, plain, to) = (self.key.clone(), self.install.clone(), plain.to_owned(), place.clone());
-        let sealed = blocking(move || seal::seal(&key, &install, upload, fs::File::open(&plain)?, &to)).await?;
-        let sent = self.send(&sealed, &place).await;
-        let _ = fs::remove_file(&place);
-        sent.map(|()| sealed)
-    }
-
-    async fn send(&self, file: &SealedFile, place: &Path) -> Result<()> {
-        let source = std::fs::File::open(place)?;
-        let size = seal::sealed_piece_bytes() as u64;
-        let length = source.metadata()?.len();
-        for piece in 0..file.pieces {
-            let from = u64::from(piece) * size;
-            let mut bytes = vec![0; (length - from).min(size) as usize];
-            source.read_exact_at(&mut bytes, from)?;
-            let bytes = Bytes::from(bytes);
-            patiently(|| self.client.put_piece(&file.upload_id, piece, bytes.clone())).await?;
-        }
-        Ok(())
+        let (sender, mut pieces) = tokio::sync::mpsc::channel::<Vec<u8>>(1);
+        let (key, install, plain, id) = (self.key.clone(), self.install.clone(), plain.into(), upload.clone());
+        let take = move |piece| sender.blocking_send(piece).map_err(|_| std::io::Error::other("the upload has ended"));
+        let sealing = blocking(move || seal::seal(&key, &install, id, plain.open()?, take));
+        let sending = async {
+            // Dropped with this block: whoever seals then ends too.
+            let mut pieces = std::mem::replace(&mut pieces, tokio::sync::mpsc::channel(1).1);
+            let mut count = 0;
+            while let Some(piece) = pieces.recv().await {
+                let bytes = Bytes::from(piece);
+                patiently(|| self.client.put_piece(&upload, count, bytes.clone())).await?;
+                count += 1;
+            }
+            Ok::<(), VaultError>(())
+        };
+        let (sealed, sent) = tokio::join!(sealing, sending);
+        sent?;
+        sealed
     }
 
     /// Brings a sealed file and opens it.
@@ -249,6 +289,70 @@ impl Vault {
             other => other,
         })
     }
+}
+
+/// A plain file on its way into the vault.
+#[derive(Debug, Clone)]
+pub enum Plain {
+    File(PathBuf),
+    /// Where the disk has no room for it.
+    Memory(Bytes),
+}
+
+impl Plain {
+    pub fn open(&self) -> std::io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::File(path) => Box::new(fs::File::open(path)?),
+            Self::Memory(bytes) => Box::new(std::io::Cursor::new(bytes.clone())),
+        })
+    }
+
+    /// Whether it is a state, from its beginning to its end.
+    pub fn is_state(&self) -> bool {
+        let read = |source| terraform::read_state(BufReader::with_capacity(256 << 10, source), &|text| text.to_owned());
+        self.open().is_ok_and(|source| read(source).is_ok())
+    }
+}
+
+impl From<&Path> for Plain {
+    fn from(path: &Path) -> Self {
+        Self::File(path.to_owned())
+    }
+}
+
+impl From<&PathBuf> for Plain {
+    fn from(path: &PathBuf) -> Self {
+        Self::File(path.clone())
+    }
+}
+
+/// Says which disk is full, in words; other errors as they are.
+pub fn named(place: &Path, error: &std::io::Error) -> String {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded => format!("the disk of {} is full", place.display()),
+        _ => format!("{}: {error}", place.display()),
+    }
+}
+
+/// Writes a file so that it is there whole or not at all, for its owner alone.
+pub fn write_whole(path: &Path, mut from: impl Read) -> std::io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    let mut write = || {
+        let mut file = private_file(&new)?;
+        std::io::copy(&mut from, &mut file)?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        std::fs::File::open(path.parent().unwrap_or(path))?.sync_all()
+    };
+    let written = write();
+    if written.is_err() {
+        // Half of it is worth nothing, and takes room.
+        let _ = fs::remove_file(&new);
+    }
+    written
 }
 
 /// A file that its owner alone may read.
@@ -294,6 +398,9 @@ pub struct Keeper {
     pub person: String,
     /// What must not be told of a state, besides what is sensitive in it.
     pub secrets: Vec<String>,
+    /// Values of sensitive outputs that stand in the module's variables, or stood there before. None: it is not known which of
+    /// what the state puts out is secret, so nothing of it is told.
+    pub filled: Option<Vec<String>>,
 }
 
 impl Keeper {
@@ -320,10 +427,11 @@ impl Keeper {
     }
 
     /// Makes a file the next state, under a lock that is held.
-    pub async fn save(&self, plain: &Path, lock_id: &str, note: &str) -> Result<StateAnswer> {
-        let path = plain.to_owned();
+    pub async fn save(&self, plain: impl Into<Plain>, lock_id: &str, note: &str) -> Result<StateAnswer> {
+        let plain = plain.into();
+        let source = plain.clone();
         let state = blocking(move || {
-            let file = BufReader::with_capacity(256 << 10, fs::File::open(&path)?);
+            let file = BufReader::with_capacity(256 << 10, source.open()?);
             terraform::read_state(file, &|text| text.to_owned()).map_err(std::io::Error::other)
         });
         let state = state.await?;
@@ -333,6 +441,17 @@ impl Keeper {
         let masks = Masks::new(&[&state.secrets.values[..known], &self.secrets].concat());
         let masked = |resource: &terraform::StateResource| {
             json!(terraform::StateResource { address: masks.mask_text(&resource.address), ..resource.clone() })
+        };
+        let outputs = match &self.filled {
+            Some(_) => match self.outputs(&state).await {
+                Ok(told) => Some(told.document),
+                // The state itself is what must not be lost.
+                Err(error) => {
+                    tracing::warn!(%error, "the outputs of a state are not told with it");
+                    None
+                }
+            },
+            None => None,
         };
         let shown = state.resources.iter().take(RESOURCES_MAX).map(masked).collect();
         let request = StateRequest {
@@ -344,13 +463,14 @@ impl Keeper {
             file,
             resource_count: state.resources.len() as u64 + state.resources_omitted,
             resources: shown,
+            outputs,
             note: note.to_owned(),
         };
         patiently(|| self.vault.client.write_state(&self.workspace, &request)).await
     }
 
     /// The same, taking the lock for the moment.
-    pub async fn push(&self, plain: &Path, note: &str) -> Result<StateAnswer> {
+    pub async fn push(&self, plain: impl Into<Plain>, note: &str) -> Result<StateAnswer> {
         let info = LockInfo {
             id: random_hex::<16>(),
             operation: note.to_owned(),

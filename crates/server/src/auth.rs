@@ -68,6 +68,12 @@ impl InOrg {
     pub(crate) fn actor(&self) -> &str {
         self.owner.account.id.as_str()
     }
+
+    /// Who it is, for people: several may use one account, each with a token of their own.
+    pub(crate) fn who(&self) -> String {
+        let TokenOwner { account, token_name, .. } = &self.owner;
+        if token_name.is_empty() { account.email.clone() } else { format!("{} (token {token_name})", account.email) }
+    }
 }
 
 /// Looks now and then whether a token that a stream was opened with is still good.

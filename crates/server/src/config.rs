@@ -23,6 +23,7 @@ pub struct ServerConfig {
     pub logs: Logs,
     pub limits: Limits,
     pub registry: Registry,
+    pub storage: Storage,
     pub metrics: Metrics,
     pub telemetry: Telemetry,
     pub builds: Builds,
@@ -147,6 +148,20 @@ pub struct Registry {
     pub external_plain_http: bool,
 }
 
+/// How long the control plane keeps what nobody asked it to keep.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Storage {
+    /// Events are deleted after so many days; 0 = never.
+    pub events_days: u64,
+    /// Health checks and their logs are deleted this long after their end.
+    pub health_checks_s: u64,
+    /// Objects that no row names are deleted when they are this old.
+    pub orphans_s: u64,
+    /// How often the server looks for such objects.
+    pub sweep_s: u64,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Builds {
@@ -224,6 +239,7 @@ impl Default for ServerConfig {
                 external: String::new(),
                 external_plain_http: false,
             },
+            storage: Storage { events_days: 400, health_checks_s: 3600, orphans_s: 86_400, sweep_s: 3600 },
             metrics: Metrics { listen: "127.0.0.1:8085".into() },
             telemetry: Telemetry {
                 endpoint: String::new(),
@@ -269,6 +285,44 @@ pub struct Explained {
 const OPTIONAL: [&str; 4] =
     ["secrets.master_key", "auth.bootstrap_token_file", "blobs.s3_secret_access_key", "telemetry.headers"];
 const SECRET: [&str; 3] = ["secrets.master_key", "blobs.s3_secret_access_key", "telemetry.headers"];
+
+/// What a number may be: beyond these a setting is a mistake, and would show much later.
+const RANGES: [(&str, i64, i64); 25] = [
+    ("database.connections", 1, 1000),
+    ("logs.seal_quiet_s", 0, DAY_S),
+    ("logs.segment_bytes", 1024, 1 << 30),
+    ("limits.body_bytes", 1024, 1 << 30),
+    ("limits.large_body_bytes", 1024, 4 << 30),
+    ("limits.archive_bytes", 1024, 64 << 30),
+    ("limits.log_body_bytes", 1024, 1 << 30),
+    ("limits.idle_s", 1, DAY_S),
+    ("limits.stall_s", 1, DAY_S),
+    ("registry.quota_bytes", 0, 1 << 60),
+    ("registry.grace_s", 1, 3650 * DAY_S),
+    ("registry.sweep_s", 1, DAY_S),
+    ("storage.events_days", 0, 36_500),
+    ("storage.health_checks_s", 1, 3650 * DAY_S),
+    ("storage.orphans_s", 600, 3650 * DAY_S),
+    ("storage.sweep_s", 1, 30 * DAY_S),
+    ("telemetry.metrics_s", 1, DAY_S),
+    ("builds.idle_s", 1, 30 * DAY_S),
+    ("builds.users_from", 0, 4_000_000_000),
+    ("timing.hold_s", 1, 3600),
+    ("timing.lease_s", 1, DAY_S),
+    ("timing.renew_s", 1, DAY_S),
+    ("timing.offline_s", 1, 365 * DAY_S),
+    ("timing.closed_offline_s", 0, 365 * DAY_S),
+    ("timing.silent_offline_s", 1, 365 * DAY_S),
+];
+const DAY_S: i64 = 86_400;
+
+fn check_range(key: &str, value: &Value) -> anyhow::Result<()> {
+    let Some((_, min, max)) = RANGES.iter().find(|(name, ..)| *name == key) else { return Ok(()) };
+    match value {
+        Value::Integer(n) if !(min..=max).contains(&n) => bail!("{key} is {n}; use {min} to {max}"),
+        _ => Ok(()),
+    }
+}
 
 fn env_name(key: &str) -> String {
     format!("FERRY_{}", key.to_uppercase().replace('.', "__"))
@@ -362,6 +416,7 @@ impl ServerConfig {
         }
         let mut all = Vec::new();
         leaves("", &table, &mut all);
+        all.iter().try_for_each(|(key, value)| check_range(key, value))?;
         let explained = all
             .into_iter()
             .map(|(key, value)| Explained {
@@ -377,8 +432,8 @@ impl ServerConfig {
 
     fn check(&self) -> anyhow::Result<()> {
         let t = &self.timing;
-        if t.hold_s == 0 || t.lease_s == 0 || t.renew_s == 0 || t.renew_s * 2 > t.lease_s {
-            bail!("timing: hold_s, lease_s and renew_s must be positive, and renew_s at most half of lease_s");
+        if t.renew_s * 2 > t.lease_s {
+            bail!("timing.renew_s is {}; use at most half of timing.lease_s, which is {}", t.renew_s, t.lease_s);
         }
         if self.tls.cert_file.as_os_str().is_empty() != self.tls.key_file.as_os_str().is_empty() {
             bail!("tls: give both cert_file and key_file, or neither");
@@ -389,15 +444,9 @@ impl ServerConfig {
         if self.registry.external.contains("://") || self.registry.external.ends_with('/') {
             bail!("registry.external is `{}`; give `host[:port]/path`", self.registry.external);
         }
-        if self.registry.sweep_s == 0 || self.registry.grace_s == 0 {
-            bail!("registry: sweep_s and grace_s must be positive");
-        }
         let endpoint = &self.telemetry.endpoint;
         if !endpoint.is_empty() && !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
             bail!("telemetry.endpoint is `{endpoint}`; give a URL such as http://127.0.0.1:4318");
-        }
-        if self.telemetry.metrics_s == 0 {
-            bail!("telemetry.metrics_s must be positive");
         }
         crate::telemetry::headers(self.telemetry.headers.as_deref().unwrap_or_default())?;
         if !matches!(self.log.format.as_str(), "json" | "text") {
@@ -426,59 +475,5 @@ impl ServerConfig {
         } else {
             self.secrets.master_key_file.clone()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn env(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
-    }
-
-    #[test]
-    fn layers_override_each_other_and_say_so() {
-        let dir = std::env::temp_dir().join(format!("ferry-config-{}", std::process::id()));
-        fs_err::create_dir_all(&dir).expect("dir");
-        let file = dir.join("ferry.toml");
-        fs_err::write(&file, "[timing]\nlease_s = 60\nhold_s = 5\n").expect("write");
-        let (config, explained) =
-            ServerConfig::load(Some(&file), env(&[("FERRY_TIMING__HOLD_S", "7"), ("FERRY_URL", "x")])).expect("config");
-        assert_eq!((config.timing.hold_s, config.timing.lease_s), (7, 60));
-        let origin = |key: &str| explained.iter().find(|e| e.key == key).expect(key).origin.to_string();
-        assert_eq!(origin("timing.hold_s"), "environment (FERRY_TIMING__HOLD_S)");
-        assert_eq!(origin("timing.lease_s"), "file");
-        assert_eq!(origin("control.listen"), "default");
-        fs_err::write(&file, "[timing]\nlaese_s = 60\n").expect("write");
-        let error = ServerConfig::load(Some(&file), env(&[])).expect_err("unknown key");
-        assert!(error.to_string().contains("timing.laese_s"), "{error}");
-        fs_err::remove_dir_all(dir).expect("clean");
-    }
-
-    #[test]
-    fn bad_values_are_named() {
-        for (name, value, part) in [
-            ("FERRY_TIMING__LEASE_S", "soon", "whole number"),
-            ("FERRY_TIMING__LEASE_S", "5", "at most half"),
-            ("FERRY_TIMING__LAESE_S", "5", "names no setting"),
-            ("FERRY_LOG__FORMAT", "xml", "use `json` or `text`"),
-        ] {
-            let error = ServerConfig::load(None, env(&[(name, value)])).expect_err(name);
-            assert!(format!("{error:#}").contains(part), "{error:#}");
-        }
-    }
-
-    #[test]
-    fn secrets_are_not_shown() {
-        let url = [("FERRY_DATABASE__URL", "postgres://u:pa:ss@h/x")];
-        let (config, explained) = ServerConfig::load(None, env(&url)).expect("config");
-        assert_eq!(config.database.url, url[0].1);
-        let shown = &explained.iter().find(|e| e.key == "database.url").expect("there").value;
-        assert_eq!(shown, "\"postgres://u:(secret)@h/x\"");
-        let (config, explained) =
-            ServerConfig::load(None, env(&[("FERRY_SECRETS__MASTER_KEY", "m1:abc")])).expect("config");
-        assert_eq!(config.secrets.master_key.as_deref(), Some("m1:abc"));
-        assert!(explained.iter().all(|e| !e.value.contains("abc")));
     }
 }

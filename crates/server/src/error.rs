@@ -15,13 +15,15 @@ pub(crate) struct ApiError {
     pub(crate) internal: Option<String>,
     /// Made from what is there now, the same may succeed.
     pub(crate) stale: bool,
+    /// Components that need what was to be torn down.
+    pub(crate) dependents: Vec<String>,
 }
 
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, internal: None, stale: false }
+        Self { code, message: message.into(), hint: None, internal: None, stale: false, dependents: Vec::new() }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -40,6 +42,7 @@ impl ApiError {
             user_error: self.code.status() < 500,
             code: self.code.as_str().to_owned(),
             hint: self.hint.clone(),
+            dependents: self.dependents.clone(),
             request_id: request_id.to_owned(),
         }
     }
@@ -54,6 +57,21 @@ impl IntoResponse for ApiError {
     }
 }
 
+impl From<conductor::SettleError> for ApiError {
+    fn from(error: conductor::SettleError) -> Self {
+        let (message, hint) = (error.to_string(), error.hint());
+        match error {
+            conductor::SettleError::Store(error) => error.into(),
+            conductor::SettleError::Outcome => Self::invalid(message),
+            conductor::SettleError::NoState { .. }
+            | conductor::SettleError::Quarantined { .. }
+            | conductor::SettleError::OnRunner { .. }
+            | conductor::SettleError::StillThere { .. }
+            | conductor::SettleError::MissingOutputs { .. } => Self { hint, ..Self::new(ErrorCode::Conflict, message) },
+        }
+    }
+}
+
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         use ErrorCode as C;
@@ -64,7 +82,12 @@ impl From<StoreError> for ApiError {
             StoreError::Ambiguous { .. }
             | StoreError::Conflict(_)
             | StoreError::ContentMissing(_)
+            | StoreError::SizeMismatch { .. }
             | StoreError::Transition(_) => Self::new(C::Conflict, message),
+            StoreError::HasDependents { component: _, dependents } => {
+                let hint = "`with_dependents` tears them down first, `force` tears this one down alone";
+                Self { dependents, ..Self::new(C::HasDependents, message).hint(hint) }
+            }
             StoreError::Stale(_) => Self { stale: true, ..Self::new(C::Conflict, message).hint("try again") },
             StoreError::IdempotencyMismatch => Self::new(C::IdempotencyMismatch, message),
             StoreError::LeaseLost => Self::new(C::LeaseLost, message),

@@ -250,7 +250,11 @@ async fn around(State(watch): State<Watch>, request: Request, next: Next) -> Res
     let path = route.clone().unwrap_or_else(|| request.uri().path().to_owned());
     let started = Instant::now();
     let span = watch.spans.request(&request);
-    let mut response = conductor::trace::within(span.context(), next.run(request)).await;
+    let mut response = if is_utf8(request.uri()) {
+        conductor::trace::within(span.context(), next.run(request)).await
+    } else {
+        ApiError::invalid("the path or the query is not valid UTF-8").into_response()
+    };
     let (took, status) = (started.elapsed(), response.status());
     let duration_ms = took.as_millis() as u64;
     watch.metrics.answered(watch.api, &method, route.as_deref(), status, took);
@@ -272,6 +276,30 @@ async fn around(State(watch): State<Watch>, request: Request, next: Next) -> Res
     }
     tracing::debug!(request_id = id, %method, path, status = status.as_u16(), duration_ms, "request");
     response
+}
+
+/// Whether path and query are UTF-8 once their `%XX` are decoded.
+fn is_utf8(uri: &http::Uri) -> bool {
+    let text = uri.path_and_query().map_or("", |p| p.as_str());
+    if !text.contains('%') {
+        return true;
+    }
+    let mut rest = text.as_bytes();
+    let mut decoded = Vec::with_capacity(rest.len());
+    while let [first, tail @ ..] = rest {
+        let digit = |at: usize| tail.get(at).and_then(|b| char::from(*b).to_digit(16));
+        (decoded, rest) = match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                (decoded, &tail[2..])
+            }
+            _ => {
+                decoded.push(*first);
+                (decoded, tail)
+            }
+        };
+    }
+    std::str::from_utf8(&decoded).is_ok()
 }
 
 /// What both APIs have around their routes: the documents, the bound on ordinary bodies, and a net for panics.

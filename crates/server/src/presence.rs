@@ -21,6 +21,8 @@ struct Entry {
 pub(crate) struct PresenceBook {
     dirty: Arc<Mutex<HashMap<RunnerId, Entry>>>,
     changed: Arc<tokio::sync::Notify>,
+    /// Whoever writes has it: when it is free again, what was noted before is stored.
+    writing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl PresenceBook {
@@ -97,6 +99,7 @@ pub(crate) async fn write_loop(state: AppState) {
 }
 
 pub(crate) async fn flush(state: &AppState) -> store::Result<()> {
+    let _writing = state.presence.writing.lock().await;
     let dirty = std::mem::take(&mut *state.presence.dirty.lock().unwrap_or_else(PoisonError::into_inner));
     if !dirty.is_empty() {
         let batch = dirty.into_iter().map(|(id, e)| (id, e.sightings, e.report)).collect();

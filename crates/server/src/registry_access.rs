@@ -42,10 +42,9 @@ impl Access for Nobody {
     }
 }
 
-fn registry(state: &AppState, access: impl Access, public_url: &str, https: bool) -> Registry {
+fn registry(state: &AppState, access: impl Access, public_url: &str) -> Registry {
     let settings = Settings {
         public_url: public_url.to_owned(),
-        https,
         quota_bytes: state.config.registry.quota_bytes,
         stall: std::time::Duration::from_secs(state.config.limits.stall_s),
     };
@@ -57,15 +56,15 @@ fn guarded(registry: Registry) -> Router {
 }
 
 /// For people and their tools.
-pub(crate) fn control_router(state: &AppState, https: bool) -> Router {
-    guarded(registry(state, ApiTokens(state.clone()), &state.config.control.public_url, https))
+pub(crate) fn control_router(state: &AppState, control_url: &str) -> Router {
+    guarded(registry(state, ApiTokens(state.clone()), control_url))
 }
 
 /// For executions; and what signs their tokens.
-pub(crate) fn runner_router(state: &AppState, https: bool) -> Router {
-    guarded(for_executions(state, https))
+pub(crate) fn runner_router(state: &AppState) -> Router {
+    guarded(for_executions(state))
 }
 
-pub(crate) fn for_executions(state: &AppState, https: bool) -> Registry {
-    registry(state, Nobody, &state.runner_url, https)
+pub(crate) fn for_executions(state: &AppState) -> Registry {
+    registry(state, Nobody, &state.runner_url)
 }

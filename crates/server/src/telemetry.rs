@@ -377,7 +377,7 @@ impl Collector {
             // A head that promises more than there is: looked at again when the turn is over.
             return Ok(false);
         }
-        let (mut records, mut size, mut next) = (Vec::new(), 0, log.from_seq);
+        let (mut records, mut spans, mut size, mut next) = (Vec::new(), Vec::new(), 0, log.from_seq);
         let mut open = OpenLines::default();
         for chunk in &chunks {
             let before = records.len();
@@ -385,27 +385,57 @@ impl Collector {
             if ended.is_beginning_unknown() {
                 ended.begin(store.beginning_of_line(&log.log, chunk).await?);
             }
-            about.records(chunk, &ended, &mut records);
-            size += records[before..].iter().map(weight).sum::<usize>();
+            match exported(chunk) {
+                Some(record) => {
+                    size += chunk.body.len() as usize;
+                    add_exported(record, &mut records, &mut spans);
+                }
+                None => {
+                    about.records(chunk, &ended, &mut records);
+                    size += records[before..].iter().map(weight).sum::<usize>();
+                }
+            }
             next = chunk.seq + 1;
             if size >= LOG_BYTES {
                 break;
             }
         }
-        let outcome = match records.len() {
-            0 => Ok(()),
-            count => self.send(state, Signal::Logs, count, otlp::encode_logs(&about.resource, &records)).await,
-        };
-        match outcome {
-            Err(Refused { transient: true, .. }) => {
-                store.forwarded(&log.log, log.from_seq, now.plus_s(PAUSE.as_secs() as i64)).await?;
-                return Ok(false);
+        let messages = [
+            (Signal::Logs, records.len(), otlp::encode_logs(&about.resource, &records)),
+            (Signal::Traces, spans.len(), otlp::encode_spans(&about.resource, &spans)),
+        ];
+        for (signal, count, message) in messages {
+            if count == 0 || signal == Signal::Traces && !self.config.traces {
+                continue;
             }
-            Err(_) => state.metrics.dropped(Signal::Logs, records.len()),
-            Ok(()) => {}
+            match self.send(state, signal, count, message).await {
+                Err(Refused { transient: true, .. }) => {
+                    store.forwarded(&log.log, log.from_seq, now.plus_s(PAUSE.as_secs() as i64)).await?;
+                    return Ok(false);
+                }
+                Err(_) => state.metrics.dropped(signal, count),
+                Ok(()) => {}
+            }
         }
         store.forwarded(&log.log, next, now).await?;
         Ok(true)
+    }
+}
+
+/// The record that a program of the job exported, where the chunk is one.
+fn exported(chunk: &Chunk) -> Option<Record> {
+    match &chunk.body {
+        Body::Data(data) if chunk.pipe.holds_records() => serde_json::from_slice(data).ok(),
+        Body::Data(_) | Body::Gap(_) => None,
+    }
+}
+
+/// Passes on what a program exported. Metrics stay in the job's log: their points lack what a collector needs to add them up.
+fn add_exported(record: Record, logs: &mut Vec<Record>, spans: &mut Vec<Record>) {
+    match &record.what {
+        What::Log { .. } => logs.push(record),
+        What::Span(_) => spans.push(record),
+        What::Point { .. } => {}
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct Active {
     pub(crate) job: JobId,
     /// False: only its child is left.
     pub(crate) executor: bool,
+    /// Its machine was suspended meanwhile. Whoever joins elsewhere can't know of it; its own runner must.
+    pub(crate) suspended: bool,
 }
 
 #[derive(Default)]
@@ -95,11 +97,13 @@ impl Check {
             let on_target = |active: &&Active| {
                 self.jobs.get(&active.job).is_some_and(|other| other.runner == runner && other.target == target)
             };
-            if let Some(other) = self.active.values().find(|active| active.job != a.job_id && on_target(active)) {
+            let in_the_way =
+                |active: &&Active| active.job != a.job_id && (active.machine == machine || !active.suspended);
+            if let Some(other) = self.active.values().find(|active| in_the_way(active) && on_target(active)) {
                 return Err(format!("it works on target {target:?} while job {} still does", other.job));
             }
         }
-        let active = Active { machine, boot, job: a.job_id.clone(), executor: true };
+        let active = Active { machine, boot, job: a.job_id.clone(), executor: true, suspended: false };
         self.active.insert(a.execution_id.clone(), active);
         Ok(())
     }
@@ -133,7 +137,7 @@ impl Check {
     /// Follows what the server has recorded since the last look, and compares the jobs that changed.
     pub(crate) fn look(&mut self, server: &Server, mut tell: impl FnMut(&JobId, String)) -> Result<(), Broken> {
         loop {
-            let events = ready(server.store.events_after(&server.org, self.cursor, EVENTS))
+            let events = ready(server.store.events_after(&server.org, self.cursor, &Default::default(), EVENTS))
                 .map_err(|e| (None, format!("events can't be read: {e}")))?;
             let Some(last) = events.last() else { return Ok(()) };
             self.cursor = last.cursor;

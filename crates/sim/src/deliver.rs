@@ -31,8 +31,8 @@ impl Delivery {
         Self { next: Some(0), open: true, ended: false, busy: false, pause_ms: RETRY_FIRST_MS }
     }
 
-    pub(crate) fn adopted(ended: bool) -> Self {
-        Self { next: None, ended, ..Self::fresh() }
+    pub(crate) fn adopted() -> Self {
+        Self { next: None, ..Self::fresh() }
     }
 }
 
@@ -50,6 +50,11 @@ impl World {
 
     /// Sends what is next, unless something is under way.
     pub(crate) fn deliver(&mut self, uid: u64, id: &ExecutionId) {
+        let frozen = self.processes.get(&uid).and_then(|p| self.frozen_ms(p.machine));
+        if let Some(ms) = frozen {
+            let id = id.clone();
+            return self.after(ms, move |w| w.deliver(uid, &id));
+        }
         let Some(Delivery { next, open, ended, busy: false, .. }) = self.delivery(uid, id) else { return };
         let (next, open, ended) = (*next, *open, *ended);
         let Some(dir) = self.dir(uid, id) else { return };

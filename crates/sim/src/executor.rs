@@ -22,22 +22,31 @@ impl World {
     }
 
     pub(crate) fn executor_begins(&mut self, machine: usize, boot: u64, id: ExecutionId) {
+        if let Some(ms) = self.frozen_ms(machine) {
+            return self.after(ms, move |w| w.executor_begins(machine, boot, id));
+        }
         let (now, wall) = (self.now, self.wall(machine));
         let runner_id = self.server.runners[self.machines[machine].runner].0.id.clone();
         let Some(trusted) = self.trusted(machine) else { return };
         let generation = self.machines[machine].state.as_ref().map_or(0, |s| s.generation);
+        let offline_ms = self.server.timing.offline_s * 1000;
         let Some(dir) = self.workplace(machine, boot, &id) else { return };
         if dir.used || !dir.started {
             return;
         }
-        (dir.used, dir.alive, dir.renewed_at) = (true, true, now);
-        let assignment = dir.assignment.clone();
+        (dir.used, dir.alive, dir.renewed_at) = (true, true, dir.renewed_at.max(dir.started_at));
+        let (assignment, started_at) = (dir.assignment.clone(), dir.started_at);
         let expected = Expected { runner_id: &runner_id, generation, nonce: &dir.nonce, now: wall };
         let spec = assignment.spec.clone().unwrap_or_default();
         let papers = check_papers(&trusted, &expected, &assignment, spec.as_bytes());
         let job = assignment.job_id.clone();
         if let Err(error) = papers {
             let result = ExecutionResult::without_work(Outcome::NotAttempted, error, wall);
+            return self.executor_ends(machine, boot, id, result);
+        }
+        if now >= started_at + offline_ms {
+            let error = JobError::new("offline", "nobody renewed the lease since the start");
+            let result = ExecutionResult::without_work(Outcome::Cancelled, error, wall);
             return self.executor_ends(machine, boot, id, result);
         }
         self.say(Some(&job), || format!("epoch {}: the executor works on machine {machine}", assignment.epoch));
@@ -61,6 +70,10 @@ impl World {
     }
 
     fn executor_writes(&mut self, machine: usize, boot: u64, id: &ExecutionId) {
+        if let Some(ms) = self.frozen_ms(machine) {
+            let id = id.clone();
+            return self.after(ms, move |w| w.executor_writes(machine, boot, &id));
+        }
         let Some(dir) = self.workplace(machine, boot, id).filter(|dir| dir.alive) else { return };
         let seq = dir.spool.len() as u64;
         let text = format!("line {seq} of {id}\n").into_bytes();
@@ -78,6 +91,9 @@ impl World {
 
     /// Ends its work by itself when nobody has renewed the lease for too long.
     fn watch_silence(&mut self, machine: usize, boot: u64, id: ExecutionId) {
+        if let Some(ms) = self.frozen_ms(machine) {
+            return self.after(ms + LOOK_MS, move |w| w.watch_silence(machine, boot, id));
+        }
         let (now, offline_ms) = (self.now, self.server.timing.offline_s * 1000);
         let Some(dir) = self.workplace(machine, boot, &id).filter(|dir| dir.alive) else { return };
         let until = dir.renewed_at + offline_ms;
@@ -98,6 +114,9 @@ impl World {
 
     /// The child has its grace, and is gone at its end.
     fn interrupt(&mut self, machine: usize, boot: u64, id: ExecutionId, reason: &'static str) {
+        if let Some(ms) = self.frozen_ms(machine) {
+            return self.after(ms, move |w| w.interrupt(machine, boot, id, reason));
+        }
         if self.workplace(machine, boot, &id).is_some_and(|dir| dir.alive) {
             let pause = self.chance.between(0, constants::SCRIPT_GRACE_S * 1000);
             self.after(pause, move |w| w.executor_done(machine, boot, id, Outcome::Cancelled, reason));
@@ -105,6 +124,14 @@ impl World {
     }
 
     fn executor_done(&mut self, machine: usize, boot: u64, id: ExecutionId, outcome: Outcome, reason: &'static str) {
+        // What it had left to do when its machine was suspended, it does after; a result that does not fit on the disk is
+        // tried again every second.
+        let full_ms = self.machines[machine].full_until.checked_sub(self.now).filter(|ms| *ms > 0);
+        let left_ms = if outcome == Outcome::Cancelled { 0 } else { self.chance.between(0, 30_000) };
+        let frozen_ms = self.frozen_ms(machine).map(|ms| ms + left_ms);
+        if let Some(ms) = frozen_ms.or_else(|| full_ms.map(|ms| ms + 1_000)) {
+            return self.after(ms, move |w| w.executor_done(machine, boot, id, outcome, reason));
+        }
         let wall = self.wall(machine);
         let Some(dir) = self.workplace(machine, boot, &id).filter(|dir| dir.alive) else { return };
         let log_chunks = dir.spool.len() as u64;
@@ -132,8 +159,7 @@ impl World {
         let pause = self.chance.between(0, 100);
         self.after(pause, move |w| {
             let Some(process) = w.machines[machine].process else { return };
-            w.tell(process, Event::Ended { id: id.clone(), has_result: true });
-            w.delivery_ended(process, &id);
+            w.tell(process, Event::Ended { id, has_result: true });
         });
     }
 

@@ -18,6 +18,10 @@ pub enum Fault {
     Executor,
     /// A machine goes down, with or without its state directory.
     Machine,
+    /// A machine is suspended, and wakes up as if nothing had happened.
+    Suspend,
+    /// A runner's disk is full for a while.
+    Disk,
     /// The control plane dies, or is stopped, and comes back.
     Server,
     /// A write to the database fails, committed or not.
@@ -37,10 +41,12 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 13] = [
         ("crash", Self::Crash),
         ("executor", Self::Executor),
         ("machine", Self::Machine),
+        ("suspend", Self::Suspend),
+        ("disk", Self::Disk),
         ("server", Self::Server),
         ("storage", Self::Storage),
         ("network", Self::Network),
@@ -109,6 +115,8 @@ impl World {
                 Fault::Crash => self.fault_process(),
                 Fault::Executor => self.fault_executor(),
                 Fault::Machine => self.fault_machine(),
+                Fault::Suspend => self.fault_suspend(),
+                Fault::Disk => self.fault_disk(),
                 Fault::Server => self.fault_server(),
                 Fault::Storage => self.fault_storage(),
                 Fault::Network => self.fault_cut(),
@@ -180,6 +188,30 @@ impl World {
         self.after(back, move |w| w.power_on(machine));
     }
 
+    /// Sometimes for longer than its jobs are waited for.
+    fn fault_suspend(&mut self) {
+        let Some(machine) = self.some_machine().filter(|m| self.machines[*m].on && self.frozen_ms(*m).is_none()) else {
+            return;
+        };
+        self.count("machines suspended");
+        let long = self.chance.one_in(4);
+        let takes =
+            if long { self.chance.between(6 * MINUTE, 9 * MINUTE) } else { self.chance.spread(1_000, 6 * MINUTE) };
+        let until = self.now + takes;
+        self.say(None, || format!("machine {machine} is suspended until {until} ms"));
+        self.machines[machine].frozen_until = until;
+        let here = self.check.active.values_mut().filter(|active| active.machine == machine);
+        here.for_each(|active| active.suspended = true);
+    }
+
+    fn fault_disk(&mut self) {
+        let Some(machine) = self.some_machine() else { return };
+        self.count("disks full");
+        let until = self.now + self.chance.spread(1_000, 3 * MINUTE);
+        self.say(None, || format!("the disk of machine {machine} is full until {until} ms"));
+        self.machines[machine].full_until = until;
+    }
+
     fn fault_server(&mut self) {
         if self.server.desk.is_none() {
             return;
@@ -238,10 +270,7 @@ impl World {
             }
             1 => {
                 let Some(machine) = self.some_machine() else { return };
-                self.count("switched off");
-                self.switch(machine, true);
-                let back = self.chance.spread(1_000, 3 * MINUTE);
-                self.after(back, move |w| w.switch(machine, false));
+                self.switch_for_a_while(machine);
             }
             2 => self.settle_one(),
             _ => {
@@ -252,6 +281,20 @@ impl World {
                 }
             }
         }
+    }
+
+    /// The customer turns the switch while a start is on its way.
+    pub(crate) fn switch_off(&mut self, process: u64) {
+        if let Some(machine) = self.processes.get(&process).map(|p| p.machine) {
+            self.switch_for_a_while(machine);
+        }
+    }
+
+    fn switch_for_a_while(&mut self, machine: usize) {
+        self.count("switched off");
+        self.switch(machine, true);
+        let back = self.chance.spread(1_000, 3 * MINUTE);
+        self.after(back, move |w| w.switch(machine, false));
     }
 
     fn settle_one(&mut self) {

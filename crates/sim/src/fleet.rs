@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conductor::{Conductor, NewWorkflow, Timing};
-use engine::{Event, OnError, Response, Step, StepStatus, Workflow, WorkflowKind as K};
+use engine::{Ended, Event, OnError, Response, Step, StepStatus, Workflow, WorkflowKind as K, WorkflowStatus};
 use model::{Clock, ConfigId, InputsId, SectionId, WorkflowId};
 use serde::Serialize;
 use serde_json::json;
@@ -15,6 +15,8 @@ use store::{Commit, Config, ConfigStatus, Install, InstallInputs, Section};
 use crate::chance::Chance;
 use crate::founding::{Founding, ready};
 
+/// Who approves all plans of a workflow when it starts.
+const BEFOREHAND: &str = "ann, beforehand";
 /// Open workflows of one install; people do not start more.
 const OPEN_MAX: usize = 4;
 
@@ -43,21 +45,23 @@ struct Fleet {
     at: Founding,
     conductor: Conductor,
     installs: Vec<Install>,
+    /// Of the app.
+    versions: Vec<ConfigId>,
     chance: Chance,
     report: FleetReport,
 }
 
 /// The app of the fleet: every kind of component, hooks, a runbook.
-fn app() -> config::AppConfig {
+fn app(terraform: &str) -> config::AppConfig {
     let repo = json!({ "repo": "a/b", "branch": "main", "directory": "." });
     let value = json!({
-        "sandbox": { "terraform_version": "1.11.3", "public_repo": repo, "vars": { "size": "{{ .nuon.inputs.inputs.size }}" } },
+        "sandbox": { "terraform_version": terraform, "public_repo": repo, "vars": { "size": "{{ .nuon.inputs.inputs.size }}" } },
         "inputs": [{ "name": "size", "default": "1" }, { "name": "host", "default": "one" }],
         "components": [
             { "name": "web", "type": "kubernetes_manifest", "manifest": "{{ .nuon.components.api.outputs.url }}", "namespace": "web" },
             { "name": "api", "type": "helm_chart", "chart_name": "api-chart", "public_repo": repo, "dependencies": ["db", "img"], "values": { "host": "{{ .nuon.inputs.inputs.host }}" } },
-            { "name": "db", "type": "terraform_module", "terraform_version": "1.11.3", "public_repo": repo, "max_auto_retries": 1 },
-            { "name": "queue", "type": "terraform_module", "terraform_version": "1.11.3", "public_repo": repo },
+            { "name": "db", "type": "terraform_module", "terraform_version": terraform, "public_repo": repo, "max_auto_retries": 1 },
+            { "name": "queue", "type": "terraform_module", "terraform_version": terraform, "public_repo": repo },
             { "name": "img", "type": "container_image", "public": { "image_url": "x", "tag": "1" } },
         ],
         "actions": [
@@ -81,31 +85,37 @@ pub fn run_fleet(seed: u64, options: FleetOptions) -> FleetReport {
         }
     }
     fleet.finish();
+    if fleet.report.broken.is_none() {
+        fleet.deprovision();
+    }
     fleet.report
 }
 
 impl Fleet {
     fn new(seed: u64, options: FleetOptions) -> Self {
         let mut chance = Chance::new(seed);
-        let simulation = json!({ "seed": chance.next() >> 12, "step_ms": 2000, "fail_percent": chance.below(20), "drift_percent": 20 });
+        let simulation = json!({ "seed": chance.next() >> 12, "step_ms": 2000, "fail_percent": chance.below(20), "unknown_percent": chance.below(10), "drift_percent": 20 });
         let at = Founding::new(Some(simulation), &mut chance).expect("a new store takes everything");
         let report = FleetReport { seed, ..FleetReport::default() };
-        let mut fleet = Self { conductor: conductor(&at), at, installs: Vec::new(), chance, report };
+        let mut fleet =
+            Self { conductor: conductor(&at), at, installs: Vec::new(), versions: Vec::new(), chance, report };
         fleet.found(options.installs).expect("a new store takes everything");
         fleet
     }
 
     fn found(&mut self, installs: usize) -> store::Result<()> {
-        self.commit()?;
+        self.commit("1.11.3")?;
         for n in 0..installs {
             self.installs.push(self.at.add_install(format!("i{n}"), &mut self.chance)?);
         }
-        Ok(())
+        self.commit("1.11.4")
     }
 
-    fn commit(&mut self) -> store::Result<()> {
-        let (now, config, locals) = (self.at.clock.now(), app(), BTreeMap::new());
+    fn commit(&mut self, terraform: &str) -> store::Result<()> {
+        let (now, config, locals) = (self.at.clock.now(), app(terraform), BTreeMap::new());
         let id = ConfigId::new(now, self.chance.u128());
+        let before = self.versions.last().cloned();
+        self.versions.push(id.clone());
         let parts = conductor::app::parts(&config, &locals);
         let sections = parts.into_iter().map(|part| Section {
             id: SectionId::new(now, self.chance.u128()),
@@ -120,7 +130,7 @@ impl Fleet {
         });
         let commit = Commit {
             digest: conductor::app::digest(&config, &locals),
-            based_on: None,
+            based_on: before,
             read: Default::default(),
             sections: sections.collect(),
             entities: Vec::new(),
@@ -179,7 +189,8 @@ impl Fleet {
                 self.look();
             }
             50..=84 => self.person(&install),
-            85..=89 => self.change_inputs(&install),
+            85..=88 => self.change_inputs(&install),
+            89 => self.forget(&install),
             90..=93 => {
                 self.did("server died");
                 self.conductor = conductor(&self.at);
@@ -211,14 +222,23 @@ impl Fleet {
             3 => K::Deprovision,
             4 | 5 => K::DeployComponents { components: Vec::new() },
             6 => K::ManualDeploy { component, dependents: self.chance.one_in(2) },
-            7 => K::TeardownComponent { component },
+            7 => {
+                let with_dependents = self.chance.one_in(2);
+                K::TeardownComponent { component, with_dependents, force: !with_dependents && self.chance.one_in(2) }
+            }
             8 => K::InputUpdate { inputs: vec!["host".into()] },
             9 => K::DriftRun { component },
             10 => K::RunbookRun { runbook: "book".into() },
             _ => K::ReprovisionSandbox { skip_components: self.chance.one_in(2) },
         };
         let mut new = NewWorkflow::new(kind);
-        new.approve_all = self.chance.one_in(3).then(|| "ann".to_owned());
+        new.approve_all = self.chance.one_in(3).then(|| BEFOREHAND.to_owned());
+        new.request.deployed = self.chance.one_in(10);
+        if self.chance.one_in(8) {
+            // The way back to the first version, or forth again.
+            new.config_id = self.chance.pick(&self.versions).cloned();
+            self.did("chose a version");
+        }
         new.request.plan_only = self.chance.one_in(10);
         new.on_error = if self.chance.one_in(4) { OnError::Continue } else { OnError::Abort };
         if ready(self.conductor.start_workflow(install, new, &self.at.account, None)).is_ok() {
@@ -262,6 +282,14 @@ impl Fleet {
                 Event::Answered { step: id, response, digest, by: "ann".into(), note: String::new() }
             }
             (_, 2..=9) => Event::Skip { step: id, by: "ann".into() },
+            (StepStatus::Unknown, 10..=24) => {
+                self.did("settled");
+                let ended = match roll % 2 {
+                    0 => Ended::Success,
+                    _ => Ended::Failed("it was simulated to vanish; settled as failed".into()),
+                };
+                Event::Ended { step: id, ended }
+            }
             _ => Event::Retry { step: id },
         };
         let refused_for_sure = matches!(&event, Event::Answered { digest: Some(d), .. } if d == "of another plan");
@@ -269,6 +297,79 @@ impl Fleet {
             self.report.broken = Some("an approval of another plan was taken".into());
         }
         self.did("answered");
+    }
+
+    /// An install that has no open workflow is forgotten, and another one comes; nothing of the first is found there.
+    fn forget(&mut self, install: &Install) {
+        if self.workflows(install).iter().any(|workflow| !workflow.status().is_over()) || !self.chance.one_in(5) {
+            return;
+        }
+        let now = self.at.clock.now();
+        if ready(self.at.store.forget_install(install, None, "ann", now)).is_err() {
+            return;
+        }
+        self.did("forgotten");
+        let name = format!("again{}", self.report.events);
+        let added = self.at.add_install(name, &mut self.chance);
+        self.installs.retain(|known| known.id != install.id);
+        self.installs.extend(added.ok());
+    }
+
+    /// Everything is taken down again, whatever has happened: deprovision always comes to its end when people go on with it.
+    fn deprovision(&mut self) {
+        let mut open: Vec<(Install, WorkflowId)> = Vec::new();
+        for install in self.installs.clone() {
+            let mut new = NewWorkflow::new(K::Deprovision);
+            new.approve_all = Some("ann".to_owned());
+            if let Ok(id) = ready(self.conductor.start_workflow(&install, new, &self.at.account, None)) {
+                open.push((install, id));
+            }
+        }
+        for _ in 0..400 {
+            let before = std::mem::take(&mut open);
+            for (install, id) in before {
+                if self.push_on(&id) {
+                    open.push((install, id));
+                } else if let Some(part) = self.left(&install) {
+                    let text = format!("{part} of {} is still there after its deprovision", install.name);
+                    self.report.broken.get_or_insert(text);
+                }
+            }
+            if open.is_empty() {
+                return;
+            }
+            self.at.clock.pass(1500);
+            self.look();
+        }
+        let text = format!("the deprovision of {} has no end", open[0].0.name);
+        self.report.broken.get_or_insert(text);
+    }
+
+    /// Approves what waits and tries again what has failed; false: the workflow has come to its end.
+    fn push_on(&mut self, id: &WorkflowId) -> bool {
+        let Ok(loaded) = ready(self.conductor.workflow(&self.at.org, id)) else { return true };
+        let workflow = loaded.workflow;
+        match workflow.status() {
+            WorkflowStatus::Success | WorkflowStatus::FinishedWithSkips | WorkflowStatus::Cancelled => return false,
+            WorkflowStatus::ApprovalAwaiting => {
+                self.tell(id, Event::ApproveAll { by: "ann".into() });
+            }
+            WorkflowStatus::Error => {
+                let failed = workflow.steps.iter().find(|step| workflow.can_retry(step) && step.status.is_failed());
+                if let Some(step) = failed {
+                    self.tell(id, Event::Retry { step: step.id.clone() });
+                }
+            }
+            WorkflowStatus::Pending | WorkflowStatus::InProgress => {}
+        }
+        true
+    }
+
+    /// A part of an install that is still there. Images are copied, and nothing tears them down.
+    fn left(&self, install: &Install) -> Option<String> {
+        let (_, parts) = ready(self.at.store.install_parts(&self.at.org, &install.id, None)).ok()?;
+        let counts = |name: &str| name == "sandbox" || name.starts_with("components/") && name != "components/img";
+        parts.into_iter().find(|(name, part)| counts(name) && conductor::is_there(part)).map(|(name, _)| name)
     }
 
     fn change_inputs(&mut self, install: &Install) {
@@ -305,7 +406,7 @@ impl Fleet {
                     if !workflow.status().is_over() {
                         open += 1;
                         // The last write that was to break may break this one: whoever was not heard says it again.
-                        if workflow.approve_all.is_none() {
+                        if workflow.approve_all.is_none() || workflow.status() == WorkflowStatus::ApprovalAwaiting {
                             self.tell(&workflow.id, Event::ApproveAll { by: "ann".into() });
                         }
                     }
@@ -365,7 +466,9 @@ fn broken(workflows: &[Arc<Workflow>], parts: &BTreeMap<String, serde_json::Valu
             if !step.work.is_apply() {
                 continue;
             }
-            *applied.entry(step.work.target()).or_default() += u64::from(done);
+            // An apply that ended badly has changed something, too.
+            let halfway = step.reason.contains("it was simulated to") || step.reason == engine::SETTLED;
+            *applied.entry(step.work.target()).or_default() += u64::from(done) + u64::from(halfway);
             if done || step.status == StepStatus::InProgress {
                 let plan = workflow.steps.iter().find(|other| {
                     other.group == step.group && other.work.is_plan() && other.status == StepStatus::Approved
@@ -388,5 +491,21 @@ fn broken(workflows: &[Arc<Workflow>], parts: &BTreeMap<String, serde_json::Valu
             return Some(format!("{target} was applied {generation} times, and its steps say {count}"));
         }
     }
-    None
+    workflows.iter().find_map(|workflow| dishonest(workflow))
+}
+
+/// A workflow that says better of itself than its steps, or that went on by itself where nobody knows what is there.
+fn dishonest(workflow: &Workflow) -> Option<String> {
+    let current: Vec<&Step> = workflow.current().into_iter().map(|at| &workflow.steps[at]).collect();
+    let bad = |step: &&&Step| step.status.is_failed() || step.status.is_skipped_failure();
+    if workflow.status() == WorkflowStatus::Success
+        && let Some(step) = current.iter().find(bad)
+    {
+        return Some(format!("{} is a success, and {} is {}", workflow.id, step.name, step.status.as_str()));
+    }
+    let asked = |step: &&Step| step.plan.as_ref().is_some_and(|plan| plan.ask.is_some());
+    let by_itself = workflow.steps.iter().filter(asked).find(|step| {
+        step.answer.as_ref().is_some_and(|answer| answer.response == "auto-approve" && answer.by == BEFOREHAND)
+    });
+    by_itself.map(|step| format!("{} was approved by itself, and its target is unknown", step.name))
 }

@@ -156,7 +156,7 @@ impl Founding {
         let (org_id, kind) = (self.org.clone(), RunnerKind::Install);
         let new = NewRunner { id: runner, org_id, name, kind, install_id: Some(id) };
         let inputs = InstallInputs::first(InputsId::new(now, chance.u128()), &install, BTreeMap::new());
-        ready(self.store.create_install(install.clone(), new, inputs, None))?;
+        ready(self.store.create_install(install.clone(), new, inputs, None, None))?;
         Ok(install)
     }
 }

@@ -10,6 +10,7 @@ use model::runner::{RunnerReport, RunnerSettings};
 use model::{ExecutionId, ExecutionResult, JobError, Outcome, Timestamp};
 use runner::session::{Core, Effect, Ending, Event, Found, check_papers};
 
+use crate::Fault;
 use crate::deliver::Delivery;
 use crate::founding::at;
 use crate::network::{Reply, Request};
@@ -22,6 +23,10 @@ pub(crate) struct Machine {
     pub(crate) boot: u64,
     pub(crate) wall_ms: i64,
     pub(crate) cut_until: u64,
+    /// Suspended until then: nothing on it happens.
+    pub(crate) frozen_until: u64,
+    /// Its disk is full until then.
+    pub(crate) full_until: u64,
     /// A newer session took its place: nobody starts it any more.
     pub(crate) retired: bool,
     /// The seed of its key: written before the join, so it may be there without a session.
@@ -54,6 +59,8 @@ pub(crate) struct Dir {
     pub(crate) cancel: Option<&'static str>,
     /// When the executor last heard that its lease is good.
     pub(crate) renewed_at: u64,
+    /// When its start was marked.
+    pub(crate) started_at: u64,
     pub(crate) result: Option<ExecutionResult>,
     /// Log frames, each a chunk.
     pub(crate) spool: Vec<Vec<u8>>,
@@ -97,12 +104,23 @@ impl World {
             boot: 0,
             wall_ms: 0,
             cut_until: 0,
+            frozen_until: 0,
+            full_until: 0,
             retired: false,
             key: None,
             state: None,
             process: None,
         });
         self.power_on(machine);
+    }
+
+    /// How long a machine is still suspended.
+    pub(crate) fn frozen_ms(&self, machine: usize) -> Option<u64> {
+        self.machines[machine].frozen_until.checked_sub(self.now).filter(|ms| *ms > 0)
+    }
+
+    fn disk_free(&self, machine: usize) -> u64 {
+        if self.machines[machine].full_until > self.now { 0 } else { DISK }
     }
 
     pub(crate) fn wall(&self, machine: usize) -> Timestamp {
@@ -248,7 +266,7 @@ impl World {
             version: "sim".into(),
             hostname: format!("m{machine}"),
             disabled_since: state.disabled,
-            disk_free_bytes: DISK,
+            disk_free_bytes: if m.full_until > self.now { 0 } else { DISK },
             ..RunnerReport::default()
         };
         let mut core = Core::new(state.timing.clone(), state.settings.clone(), report, state.process, seed);
@@ -257,7 +275,7 @@ impl World {
             let found = find(dir, m.boot);
             core.adopt(&dir.assignment, found);
             if found != Found::Unstarted {
-                process.deliveries.insert(id.clone(), Delivery::adopted(found == Found::WithResult));
+                process.deliveries.insert(id.clone(), Delivery::adopted());
             }
             adopted.push((id.clone(), dir.assignment.job_id.clone(), found));
         }
@@ -279,12 +297,25 @@ impl World {
         let Some(machine) = self.processes.get(&uid).map(|p| p.machine) else { return };
         let disabled = self.machines[machine].state.as_ref().and_then(|s| s.disabled);
         self.tell(uid, Event::Disabled(disabled));
-        self.tell(uid, Event::Tick { disk_free_bytes: DISK });
+        self.tell(uid, Event::Tick { disk_free_bytes: self.disk_free(machine) });
         self.after(TICK_MS, move |w| w.tick(uid));
     }
 
     /// Tells the session, and does what it asks for.
     pub(crate) fn tell(&mut self, uid: u64, event: Event) {
+        let Some(machine) = self.processes.get(&uid).map(|p| p.machine) else { return };
+        if let Some(ms) = self.frozen_ms(machine) {
+            return self.after(ms, move |w| w.tell(uid, event));
+        }
+        if matches!(event, Event::Prepared(_) | Event::Started(_)) {
+            // The runner looks at the switch before it starts anything.
+            let disabled = self.machines[machine].state.as_ref().and_then(|s| s.disabled);
+            self.tell_now(uid, Event::Disabled(disabled));
+        }
+        self.tell_now(uid, event);
+    }
+
+    fn tell_now(&mut self, uid: u64, event: Event) {
         let now = self.now;
         let Some(process) = self.processes.get_mut(&uid) else { return };
         let Some(core) = &mut process.core else { return };
@@ -302,7 +333,10 @@ impl World {
         let due = process.core.as_ref().and_then(Core::next_due_ms).map(|ms| (process.started_at + ms).max(now + 1));
         if let Some(at) = due.filter(|at| *at < process.due_at || process.due_at <= now) {
             process.due_at = at;
-            self.after(at - now, move |w| w.tell(uid, Event::Tick { disk_free_bytes: DISK }));
+            self.after(at - now, move |w| {
+                let Some(machine) = w.processes.get(&uid).map(|p| p.machine) else { return };
+                w.tell(uid, Event::Tick { disk_free_bytes: w.disk_free(machine) });
+            });
         }
     }
 
@@ -401,6 +435,9 @@ impl World {
             }
             return self.tell(uid, Event::Refused(id));
         }
+        if self.disk_free(machine) == 0 {
+            return self.tell(uid, Event::NotPrepared(id));
+        }
         let boot = self.machines[machine].boot;
         if let Some(state) = self.state_of(uid) {
             let dir = Dir {
@@ -412,6 +449,7 @@ impl World {
                 alive: false,
                 cancel: None,
                 renewed_at: 0,
+                started_at: 0,
                 result: None,
                 spool: Vec::new(),
             };
@@ -434,6 +472,9 @@ impl World {
         let Some(token) = self.dir(uid, &id).map(|dir| dir.assignment.execution_token.clone()) else {
             return self.tell(uid, Event::NotPrepared(id));
         };
+        if self.may(Fault::People) && self.chance.one_in(40) {
+            self.switch_off(uid);
+        }
         self.send(uid, Request::Start { id: id.clone(), token }, CALL_MS, move |w, uid, outcome| {
             let event = match outcome {
                 Ok(_) => Event::Started(id),
@@ -445,8 +486,12 @@ impl World {
     }
 
     fn spawn(&mut self, uid: u64, id: ExecutionId) {
+        if self.state_of(uid).is_some_and(|state| state.disabled.is_some()) {
+            return self.violated(format!("{id} is started although the customer has switched the runner off"), None);
+        }
+        let now = self.now;
         let Some(dir) = self.dir(uid, &id) else { return };
-        dir.started = true;
+        (dir.started, dir.started_at) = (true, now);
         if let Some(process) = self.processes.get_mut(&uid) {
             process.deliveries.insert(id.clone(), Delivery::fresh());
             let machine = process.machine;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use api::ErrorBody;
 use api::runner::{PollAnswer, PollRequest};
-use conductor::{Conductor, Draw, NewAction, NewRunnerJob, Pace, Timing};
+use conductor::{Conductor, Draw, Keep, NewAction, NewRunnerJob, Pace, Timing};
 use model::runner::{RunnerKind, RunnerSettings};
 use model::spec::{Limits, StepSpec, Work};
 use model::{AccountId, Clock, CredentialId, JobId, OrgId, Outcome};
@@ -145,7 +145,7 @@ impl Server {
             ready(conductor.reconcile_health())?;
         }
         if round.is_multiple_of(64) {
-            ready(conductor.reconcile_cleanup())?;
+            ready(conductor.reconcile_cleanup(Keep::default()))?;
         }
         Ok(())
     }

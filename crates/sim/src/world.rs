@@ -234,7 +234,8 @@ impl World {
             self.drain(runner, false);
         }
         for machine in 0..self.machines.len() {
-            (self.machines[machine].cut_until, self.machines[machine].wall_ms) = (0, 0);
+            let m = &mut self.machines[machine];
+            (m.cut_until, m.wall_ms, m.full_until) = (0, 0, 0);
             self.switch(machine, false);
             self.power_on(machine);
             self.start_process(machine);

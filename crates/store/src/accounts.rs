@@ -41,6 +41,7 @@ pub struct Member {
 #[derive(Debug, Clone)]
 pub struct TokenOwner {
     pub token_id: TokenId,
+    pub token_name: String,
     pub account: Account,
     /// Only this org, where there is one.
     pub org_id: Option<OrgId>,
@@ -188,7 +189,7 @@ impl Store {
                 Box::pin(async move {
                     let rows = tx
                         .query(
-                            "SELECT t.id, t.org_id, t.role, a.id, a.email, a.created_at, m.org_id, m.role FROM tokens t JOIN accounts a ON a.id = t.account_id LEFT JOIN members m ON m.account_id = a.id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY m.org_id",
+                            "SELECT t.id, t.org_id, t.role, a.id, a.email, a.created_at, m.org_id, m.role, t.name FROM tokens t JOIN accounts a ON a.id = t.account_id LEFT JOIN members m ON m.account_id = a.id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY m.org_id",
                             params![hash, now],
                         )
                         .await?;
@@ -201,7 +202,7 @@ impl Store {
                         }
                     }
                     let role = role(&row.get::<String>(2)?)?;
-                    Ok(TokenOwner { token_id: row.get(0)?, account, org_id: row.get(1)?, role, members })
+                    Ok(TokenOwner { token_id: row.get(0)?, token_name: row.get(8)?, account, org_id: row.get(1)?, role, members })
                 })
             })
             .await

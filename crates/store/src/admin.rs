@@ -98,9 +98,9 @@ pub fn restore(database_dir: &Path, blobs_dir: &Path, from: impl Read) -> Result
             _ => return Err(StoreError::Config(format!("`{}` does not belong in a backup", name.display()))),
         };
         if let Some(parent) = target.parent() {
-            fs_err::create_dir_all(parent).map_err(fault)?;
+            crate::private_dir(parent).map_err(fault)?;
         }
-        let mut file = fs_err::File::create(&target).map_err(fault)?;
+        let mut file = crate::private_file(&target, true).map_err(fault)?;
         size.bytes += std::io::copy(&mut entry, &mut file).map_err(fault)?;
         file.sync_all().map_err(fault)?;
         size.files += 1;

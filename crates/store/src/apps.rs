@@ -11,6 +11,7 @@ use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::inputs::{InstallInputs, insert_inputs};
 use crate::runners::{NewRunner, RunnerChange, apply_change, insert_runner};
+use crate::workflows::{PlannedWorkflow, insert_workflow};
 use crate::{Result, Store, StoreError, workflows};
 
 #[derive(Debug, Clone)]
@@ -242,12 +243,20 @@ impl Store {
         install: NewInstall,
         runner: NewRunner,
         inputs: InstallInputs,
+        first: Option<PlannedWorkflow>,
         idem: Option<Idempotency>,
     ) -> Result<Created> {
-        let inputs = self.seal_inputs(&install.org_id, inputs).await?;
-        self.main()
+        let org = install.org_id.clone();
+        let inputs = self.seal_inputs(&org, inputs).await?;
+        let first = match first {
+            Some(first) => Some(self.seal_workflow(first).await?),
+            None => None,
+        };
+        let created = self
+            .main()
             .write(move |tx| {
                 let (install, runner, inputs, idem) = (install.clone(), runner.clone(), inputs.clone(), idem.clone());
+                let first = first.clone();
                 Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
@@ -274,11 +283,16 @@ impl Store {
                         data: serde_json::json!({ "name": install.name, "app_id": install.app_id }),
                     };
                     record(tx, note).await?;
+                    if let Some(first) = &first {
+                        insert_workflow(tx, first).await?;
+                    }
                     remember(tx, idem.as_ref(), install.id.as_str(), now).await?;
                     Ok(Created { id: install.id.to_string(), replayed: false })
                 })
             })
-            .await
+            .await?;
+        self.wake_workflows(&org);
+        Ok(created)
     }
 
     /// Removes an install with its inputs, its state, its schedules and its workflows, and revokes its runner. Its jobs, their logs
@@ -310,6 +324,7 @@ impl Store {
                         "DELETE FROM schedules WHERE install_id = $1",
                         "DELETE FROM revisions WHERE workspace_id IN (SELECT id FROM workspaces WHERE install_id = $1)",
                         "DELETE FROM workspaces WHERE install_id = $1",
+                        "DELETE FROM plans WHERE job_id IN (SELECT j.id FROM jobs j JOIN installs i ON i.runner_id = j.runner_id WHERE i.id = $1)",
                         "DELETE FROM uploads_sealed WHERE install_id = $1",
                         "DELETE FROM install_keys WHERE install_id = $1",
                         "DELETE FROM install_parts WHERE install_id = $1",
@@ -348,7 +363,7 @@ impl Store {
             .await
     }
 
-    /// Changes what an install says about itself, within one transaction: two changes at a time are both kept. `change` may be
+    /// Changes the name or the settings of an install, within one transaction: two changes at a time are both kept. `change` may be
     /// called more than once; where it changes nothing, nothing is written.
     pub async fn change_settings<F>(
         &self,
@@ -359,7 +374,7 @@ impl Store {
         change: F,
     ) -> Result<Install>
     where
-        F: Fn(&mut Json) -> Result<()> + Send + Sync + 'static,
+        F: Fn(&mut Install) -> Result<()> + Send + Sync + 'static,
     {
         let (owner, id, actor, change) = (org.clone(), id.clone(), actor.to_owned(), Arc::new(change));
         let install = self
@@ -370,16 +385,26 @@ impl Store {
                     let sql = static_sql!(INSTALL_COLUMNS, "WHERE org_id = $1 AND id = $2");
                     let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("install"))?;
                     let mut install = install_from(&row)?;
-                    let before = install.settings.clone();
-                    change(&mut install.settings)?;
-                    if install.settings == before {
+                    let before = (install.settings.clone(), install.name.clone());
+                    change(&mut install)?;
+                    if (&install.settings, &install.name) == (&before.0, &before.1) {
                         return Ok(install);
                     }
                     install.updated_at = now;
-                    let sql = "UPDATE installs SET settings = $3, updated_at = $4 WHERE org_id = $1 AND id = $2";
-                    tx.exec(sql, params![&org, &id, install.settings.to_string(), now]).await?;
+                    if install.name != before.1 {
+                        let taken = "SELECT id FROM installs WHERE app_id = $1 AND name = $2";
+                        if tx.get(taken, params![&install.app_id, &install.name]).await?.is_some() {
+                            return Err(StoreError::NameTaken(install.name));
+                        }
+                        // Its runner is known by the same name.
+                        let sql = "UPDATE runners SET name = $2 WHERE id = $1";
+                        tx.exec(sql, params![&install.runner_id, &install.name]).await?;
+                    }
+                    let sql =
+                        "UPDATE installs SET settings = $3, name = $4, updated_at = $5 WHERE org_id = $1 AND id = $2";
+                    tx.exec(sql, params![&org, &id, install.settings.to_string(), &install.name, now]).await?;
                     workflows::wake_install(tx, &id, now).await?;
-                    let data = serde_json::json!({ "settings": install.settings });
+                    let data = serde_json::json!({ "settings": install.settings, "name": install.name });
                     let subject = ("install", id.as_str());
                     record(tx, Note { org: &org, now, kind: "install.updated", subject, actor: &actor, data }).await?;
                     Ok(install)

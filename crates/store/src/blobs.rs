@@ -56,7 +56,7 @@ impl Blobs {
             return Ok(Self { place: Place::Parts(Arc::clone(&store) as _), store, prefix: String::new() });
         }
         let dir = url.strip_prefix("file://").unwrap_or(url);
-        fs_err::create_dir_all(dir).map_err(|e| StoreError::Config(e.to_string()))?;
+        crate::private_dir(dir.as_ref()).map_err(|e| StoreError::Config(e.to_string()))?;
         let store = object_store::local::LocalFileSystem::new_with_prefix(dir)
             .map_err(|e| StoreError::Config(e.to_string()))?
             .with_fsync(true);

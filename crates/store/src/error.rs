@@ -12,6 +12,8 @@ pub enum StoreError {
     Ambiguous { what: &'static str, name: String, count: usize },
     #[error("{0}")]
     Conflict(String),
+    #[error("`{component}` is needed by {}, which are deployed", dependents.join(", "))]
+    HasDependents { component: String, dependents: Vec<String> },
     /// What a write was made from has changed; made from what is there now, it may succeed.
     #[error("someone else was faster: {0}")]
     Stale(&'static str),
@@ -38,6 +40,9 @@ pub enum StoreError {
     /// A manifest names something that its repository does not have.
     #[error("the repository has no `{0}`")]
     ContentMissing(String),
+    /// A manifest says another size than the content has.
+    #[error("the manifest says that {digest} has {said} bytes; it has {has}")]
+    SizeMismatch { digest: String, said: u64, has: u64 },
     /// A fault of the database; `transient` ones may pass.
     #[error("the database failed: {message}")]
     Db { message: String, transient: bool },

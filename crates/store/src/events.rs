@@ -39,19 +39,39 @@ impl std::str::FromStr for EventCursor {
     }
 }
 
+/// Which events are wanted: all, those of one kind (`job.state`), or of a family of kinds (`job`, `job.*`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KindFilter(Option<String>);
+
+impl KindFilter {
+    pub fn parse(text: &str) -> Result<Self> {
+        let family = text.trim_end_matches('*').trim_end_matches('.');
+        if family.is_empty() {
+            return Ok(Self::default());
+        }
+        let good = |c: char| c.is_ascii_lowercase() || c == '-' || c == '.';
+        if family.len() > 64 || !family.chars().all(good) {
+            return Err(StoreError::Conflict(format!(
+                "`{text}` is no kind of event, like `job.state`, `job` or `job.*`"
+            )));
+        }
+        Ok(Self(Some(family.to_owned())))
+    }
+}
+
 const INSERT: Sql = Sql {
     sqlite: "INSERT INTO events (xid, org_id, time, kind, subject_type, subject_id, actor, data) VALUES (0, $1, $2, $3, $4, $5, $6, $7)",
     postgres: "INSERT INTO events (xid, org_id, time, kind, subject_type, subject_id, actor, data) VALUES (pg_current_xact_id()::text::bigint, $1, $2, $3, $4, $5, $6, $7)",
 };
 
 const AFTER: Sql = Sql {
-    sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > ($2, $3) ORDER BY xid, id LIMIT $4",
-    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > (CASE WHEN $2 >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint THEN 0 ELSE $2 END, $3) AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid, id LIMIT $4",
+    sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > ($2, $3) AND (CAST($5 AS TEXT) IS NULL OR kind = $5 OR kind LIKE $6) ORDER BY xid, id LIMIT $4",
+    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (xid, id) > (CASE WHEN $2 >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint THEN 0 ELSE $2 END, $3) AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND (CAST($5 AS TEXT) IS NULL OR kind = $5 OR kind LIKE $6) ORDER BY xid, id LIMIT $4",
 };
 
 const LATEST: Sql = Sql {
-    sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 ORDER BY xid DESC, id DESC LIMIT $2",
-    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid DESC, id DESC LIMIT $2",
+    sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (CAST($3 AS BIGINT) IS NULL OR (xid, id) < ($3, $4)) AND (CAST($5 AS TEXT) IS NULL OR kind = $5 OR kind LIKE $6) ORDER BY xid DESC, id DESC LIMIT $2",
+    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND (CAST($3 AS BIGINT) IS NULL OR (xid, id) < ($3, $4)) AND (CAST($5 AS TEXT) IS NULL OR kind = $5 OR kind LIKE $6) ORDER BY xid DESC, id DESC LIMIT $2",
 };
 
 const LAST: Sql = Sql {
@@ -106,28 +126,61 @@ fn from_row(row: &Row) -> Result<Event> {
 }
 
 impl Store {
-    pub async fn events_after(&self, org: &OrgId, after: EventCursor, limit: u64) -> Result<Vec<Event>> {
-        let org = org.clone();
+    pub async fn events_after(
+        &self,
+        org: &OrgId,
+        after: EventCursor,
+        kind: &KindFilter,
+        limit: u64,
+    ) -> Result<Vec<Event>> {
+        let (org, kind) = (org.clone(), kind.clone());
         self.main()
             .read(move |tx| {
-                let org = org.clone();
+                let (org, KindFilter(kind)) = (org.clone(), kind.clone());
                 Box::pin(async move {
-                    let rows = tx.query(AFTER, params![&org, after.xid, after.id, limit]).await?;
+                    let family = kind.as_ref().map(|kind| format!("{kind}.%"));
+                    let rows = tx.query(AFTER, params![&org, after.xid, after.id, limit, kind, family]).await?;
                     rows.iter().map(from_row).collect()
                 })
             })
             .await
     }
 
-    /// The latest events, oldest first.
-    pub async fn latest_events(&self, org: &OrgId, limit: u64) -> Result<Vec<Event>> {
-        let org = org.clone();
+    /// The latest events, or the latest before one that is known; oldest first.
+    pub async fn latest_events(
+        &self,
+        org: &OrgId,
+        before: Option<EventCursor>,
+        kind: &KindFilter,
+        limit: u64,
+    ) -> Result<Vec<Event>> {
+        let (org, kind) = (org.clone(), kind.clone());
         self.main()
             .read(move |tx| {
-                let org = org.clone();
+                let (org, KindFilter(kind)) = (org.clone(), kind.clone());
                 Box::pin(async move {
-                    let rows = tx.query(LATEST, params![&org, limit]).await?;
+                    let family = kind.as_ref().map(|kind| format!("{kind}.%"));
+                    let (xid, id) = (before.map(|before| before.xid), before.map(|before| before.id));
+                    let rows = tx.query(LATEST, params![&org, limit, xid, id, kind, family]).await?;
                     rows.iter().rev().map(from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// Deletes the oldest events, those of before a time, at most `limit`; returns how many. Ids grow with time, so this looks at no
+    /// more rows than it deletes.
+    pub async fn prune_events(&self, before: Timestamp, limit: u64) -> Result<usize> {
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    let rows = tx.query("SELECT id, time FROM events ORDER BY id LIMIT $1", params![limit]).await?;
+                    let oldest: Vec<(i64, Timestamp)> =
+                        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect::<Result<_>>()?;
+                    let old = oldest.iter().take_while(|(_, time)| *time < before);
+                    let Some((last, _)) = old.clone().last() else { return Ok(0) };
+                    tx.exec("DELETE FROM events WHERE id <= $1", params![*last]).await?;
+                    Ok(old.count())
                 })
             })
             .await

@@ -6,7 +6,8 @@ use model::{ExecutionId, ExecutionResult, JobEvent, JobId, JobState, Outcome, Ru
 
 use crate::accounts::static_sql;
 use crate::db::{Row, Tx, params};
-use crate::jobs::{self, Job, job_by_id, move_job, target_holder};
+use crate::events::{Note, record};
+use crate::jobs::{self, Job, SETTLED, job_by_id, move_job, target_holder};
 use crate::notify::topic;
 use crate::queue::PollInput;
 use crate::{Result, Store, StoreError, workflows};
@@ -46,6 +47,9 @@ pub struct ResultWritten {
     /// False when a result was there before.
     pub recorded: bool,
 }
+
+/// How often a starting server gives a lease more time without a renewal in between.
+const EXTENSIONS_MAX: u64 = 3;
 
 const COLUMNS: &str = "SELECT id, org_id, job_id, runner_id, epoch, generation, state, reason, token_hash, lease_until, steps, log_chunks, created_at, started_at, finished_at, result IS NOT NULL FROM executions";
 
@@ -166,6 +170,33 @@ pub(crate) async fn vanish(
         let code = Some("attempts_exhausted");
         move_job(tx, job, JobEvent::Settle(Outcome::Failed), &why, code, "ferry", now).await
     }
+}
+
+/// The result of a job that somebody has settled meanwhile: it is kept with its execution. The outcome stays what the person said;
+/// where the runner says another one, the job shows both.
+async fn keep_late(
+    tx: &mut Tx<'_>,
+    job: &mut Job,
+    execution: &ExecutionRow,
+    result: &ExecutionResult,
+    (steps, sealed): (String, Vec<u8>),
+    now: Timestamp,
+) -> Result<()> {
+    let sql = "UPDATE executions SET steps = $2, result = $3, log_chunks = $4, finished_at = $5 WHERE id = $1";
+    tx.exec_later(sql, params![&execution.id, steps, sealed, result.log_chunks, now]).await?;
+    let said = JobState::from(result.outcome);
+    if said == job.state {
+        return Ok(());
+    }
+    let why = result.error.as_ref().map(|error| format!(" ({})", error.message)).unwrap_or_default();
+    job.reason = format!("{}; but the runner reported later that it is {said}{why}", job.reason);
+    job.updated_at = now;
+    tx.exec_later("UPDATE jobs SET reason = $2, updated_at = $3 WHERE id = $1", params![&job.id, &job.reason, now])
+        .await?;
+    let data = serde_json::json!({ "settled": job.state, "reported": said, "install_id": job.install_id, "reason": job.reason });
+    let subject = ("job", job.id.as_str());
+    let actor = execution.runner_id.as_str();
+    record(tx, Note { org: &job.org_id, now, kind: "job.contradicted", subject, actor, data }).await
 }
 
 /// The executor of an unknown job is certainly gone: others may work on its target, and no renewal revives it.
@@ -413,6 +444,10 @@ impl Store {
                     if stale && !crash::broken!("result_epoch") {
                         return Err(StoreError::LeaseLost);
                     }
+                    if job.error_code.as_deref() == Some(SETTLED) && job.state.is_terminal() {
+                        keep_late(tx, &mut job, &execution, &result, (steps, sealed), now).await?;
+                        return Ok(ResultWritten { job, recorded: true });
+                    }
                     let event = match (job.state, result.outcome) {
                         (JobState::Running | JobState::Unknown, outcome) => JobEvent::Result(outcome),
                         // A runner may refuse what it has not started, and nothing else.
@@ -519,16 +554,27 @@ impl Store {
         Ok(released.len() as u64)
     }
 
-    /// Every lease begins anew, also that of an unknown job, which holds its target: a server was away, or its clock was
-    /// set, and that is nobody's fault.
+    /// Every lease begins anew, also that of an unknown job, which holds its target: the server's clock was set, and that is
+    /// nobody's fault.
     pub async fn extend_leases(&self, lease_s: u64, now: Timestamp) -> Result<u64> {
+        self.extend(lease_s, now, u64::MAX >> 1).await
+    }
+
+    /// The same for a server that starts: it was away, and nobody could renew. A lease that was given more time so often
+    /// without one renewal ends: a replica that dies and starts again and again must not keep the jobs of dead runners alive.
+    pub async fn extend_leases_at_start(&self, lease_s: u64, now: Timestamp) -> Result<u64> {
+        self.extend(lease_s, now, EXTENSIONS_MAX).await
+    }
+
+    /// One that ends later than a fresh one would was made by a clock that was set back since.
+    async fn extend(&self, lease_s: u64, now: Timestamp, most: u64) -> Result<u64> {
         let until = now.plus_s(lease_s as i64);
         self.main()
             .write(move |tx| {
                 Box::pin(async move {
                     tx.exec(
-                        "UPDATE executions SET lease_until = $1 WHERE state IN ('pending', 'in-progress', 'unknown')",
-                        params![until],
+                        "UPDATE executions SET lease_until = $1, extensions = extensions + 1 WHERE state IN ('pending', 'in-progress', 'unknown') AND (extensions < $2 OR lease_until > $1)",
+                        params![until, most],
                     )
                     .await
                 })
@@ -585,7 +631,7 @@ async fn renew_one(
         | JobState::NotAttempted => return Ok(Renewal::Lost),
     }
     tx.exec_later(
-        "UPDATE executions SET lease_until = $2, state = CASE WHEN state = 'unknown' THEN 'in-progress' ELSE state END, reason = '' WHERE id = $1",
+        "UPDATE executions SET lease_until = $2, extensions = 0, state = CASE WHEN state = 'unknown' THEN 'in-progress' ELSE state END, reason = '' WHERE id = $1",
         params![id, until],
     )
     .await?;

@@ -140,6 +140,9 @@ pub(crate) fn papers_from(row: &Row) -> Result<(Signed, Vec<u8>)> {
     Ok((Signed { payload: row.get(0)?, key: row.get(1)?, signature: row.get(2)? }, row.get(3)?))
 }
 
+/// The error code of a job whose outcome a person has recorded.
+pub const SETTLED: &str = "settled";
+
 /// How many columns a job has.
 pub(crate) const WIDTH: usize = 27;
 
@@ -401,7 +404,7 @@ impl Store {
                     } else {
                         format!("settled by {actor}: {note}")
                     };
-                    move_job(tx, &mut job, JobEvent::Settle(outcome), &reason, Some("settled"), &actor, now).await?;
+                    move_job(tx, &mut job, JobEvent::Settle(outcome), &reason, Some(SETTLED), &actor, now).await?;
                     executions::end_current(tx, &job, JobState::from(outcome).as_str(), &reason, now).await?;
                     Ok(job)
                 })

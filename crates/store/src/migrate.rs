@@ -44,6 +44,8 @@ impl Set {
                 step!("main_0009_schedules"),
                 step!("main_0010_terraform"),
                 step!("main_0011_telemetry"),
+                step!("main_0012_truth"),
+                step!("main_0013_leases"),
             ],
             Self::Logs => vec![step!("logs_0001_init"), step!("logs_0002_keeping"), step!("logs_0003_telemetry")],
         }

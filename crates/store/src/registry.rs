@@ -7,6 +7,8 @@
 //! Why no sweep races a push: a manifest that refers to a blob writes to the blob's row, and so do the deletion of a manifest and
 //! the sweep, in transactions that look first. Of two at a time the database lets one through, and the other looks again.
 
+use std::collections::BTreeMap;
+
 use model::{BlobId, Digest, OrgId, Timestamp};
 
 use crate::db::{Row, Tx, params};
@@ -59,8 +61,21 @@ pub struct NewManifest {
     pub manifests: Vec<Digest>,
     /// Blobs that may lie elsewhere.
     pub foreign: Vec<Digest>,
+    /// What it says of their sizes; none is checked where it says nothing.
+    pub sizes: BTreeMap<Digest, u64>,
     pub tag: Option<String>,
     pub now: Timestamp,
+}
+
+impl NewManifest {
+    fn check_size(&self, digest: &Digest, has: u64) -> Result<()> {
+        match self.sizes.get(digest) {
+            Some(said) if *said != has => {
+                Err(StoreError::SizeMismatch { digest: digest.to_string(), said: *said, has })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -670,14 +685,17 @@ async fn insert_manifest(tx: &mut Tx<'_>, new: &NewManifest) -> Result<()> {
             return Err(StoreError::ContentMissing(blob.to_string()));
         }
         // Written even when it is not idle: it may become so, and be swept, beside this transaction.
-        let sql = "UPDATE registry_blobs SET idle_since = NULL WHERE org_id = $1 AND digest = $2";
-        tx.exec(sql, params![org, blob.as_str()]).await?;
+        let sql = "UPDATE registry_blobs SET idle_since = NULL WHERE org_id = $1 AND digest = $2 RETURNING size_bytes";
+        if let Some(row) = tx.get(sql, params![org, blob.as_str()]).await? {
+            new.check_size(blob, row.get(0)?)?;
+        }
     }
     for manifest in &new.manifests {
-        let there = "SELECT 1 FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND digest = $3";
-        if tx.get(there, params![org, repository, manifest.as_str()]).await?.is_none() {
+        let there = "SELECT size_bytes FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND digest = $3";
+        let Some(row) = tx.get(there, params![org, repository, manifest.as_str()]).await? else {
             return Err(StoreError::ContentMissing(manifest.to_string()));
-        }
+        };
+        new.check_size(manifest, row.get(0)?)?;
     }
     add_repository(tx, org, repository, new.now).await?;
     let subject = new.subject.as_ref().map(Digest::as_str);

@@ -148,7 +148,7 @@ impl Store {
                 Box::pin(async move {
                     let sql = static_sql!(
                         COLUMNS,
-                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
+                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (install_id IS NULL OR EXISTS (SELECT 1 FROM installs i WHERE i.id = runners.install_id)) ORDER BY id DESC LIMIT $3 OFFSET $4"
                     );
                     let rows = tx.query(sql, params![&org, install.as_ref(), limit, offset]).await?;
                     rows.iter().map(from_row).collect()

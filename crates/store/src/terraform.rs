@@ -1,7 +1,7 @@
 //! Terraform's workspaces: their locks, every revision of their state, and the plans that were made of them. What is in a state
 //! or in a plan file nobody can read here: it is sealed with the key of the install.
 
-use model::terraform::{ApprovedPlan, LockInfo, SealedFile};
+use model::terraform::{ApprovedPlan, LockInfo, NOT_BEGUN, SealedFile};
 use model::{ExecutionId, InstallId, JobId, JobState, OrgId, RevisionId, RunnerId, Timestamp, UploadId, WorkspaceId};
 use serde_json::{Value as Json, json};
 
@@ -78,6 +78,8 @@ pub struct NewRevision {
     pub file: SealedFile,
     pub resources: Json,
     pub resource_count: u64,
+    /// What the state puts out, as the job that wrote it would tell.
+    pub outputs: Option<Json>,
     pub note: String,
     pub now: Timestamp,
 }
@@ -220,7 +222,7 @@ async fn lock(
 }
 
 /// Writes a state: as the next one, or beside them where who writes has lost its lease.
-async fn write(tx: &mut Tx<'_>, new: NewRevision) -> Result<Revision> {
+async fn write(tx: &mut Tx<'_>, new: NewRevision, outputs: Option<Vec<u8>>) -> Result<Revision> {
     let workspace = workspace_of_install(tx, &new.install_id, &new.workspace_id).await?;
     let (job_id, execution_id, author, lost) = match &new.holder {
         Holder::Execution { id, .. } => {
@@ -273,8 +275,8 @@ async fn write(tx: &mut Tx<'_>, new: NewRevision) -> Result<Revision> {
     };
     let file = serde_json::to_string(&revision.file).map_err(StoreError::db)?;
     tx.exec(
-        "INSERT INTO revisions (id, workspace_id, org_id, lineage, serial, quarantined, file, bytes, resources, resource_count, note, author, execution_id, job_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
-        params![&revision.id, &revision.workspace_id, &workspace.org_id, &revision.lineage, revision.serial, u64::from(lost), file, revision.file.bytes, revision.resources.to_string(), revision.resource_count, &revision.note, &revision.author, revision.execution_id.as_ref(), revision.job_id.as_ref(), revision.created_at],
+        "INSERT INTO revisions (id, workspace_id, org_id, lineage, serial, quarantined, file, bytes, resources, resource_count, note, author, execution_id, job_id, created_at, outputs) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        params![&revision.id, &revision.workspace_id, &workspace.org_id, &revision.lineage, revision.serial, u64::from(lost), file, revision.file.bytes, revision.resources.to_string(), revision.resource_count, &revision.note, &revision.author, revision.execution_id.as_ref(), revision.job_id.as_ref(), revision.created_at, outputs],
     )
     .await?;
     if lost {
@@ -285,6 +287,10 @@ async fn write(tx: &mut Tx<'_>, new: NewRevision) -> Result<Revision> {
         tx.exec("UPDATE workspaces SET revision_id = $2 WHERE id = $1", params![&workspace.id, &revision.id]).await?;
     }
     Ok(revision)
+}
+
+fn outputs_place(revision: &RevisionId) -> String {
+    format!("revisions|{revision}|outputs")
 }
 
 fn display_place(job: &JobId) -> String {
@@ -319,7 +325,7 @@ impl Store {
             .await
     }
 
-    async fn find_workspace(&self, install: &InstallId, target: &str) -> Result<Option<Workspace>> {
+    pub async fn find_workspace(&self, install: &InstallId, target: &str) -> Result<Option<Workspace>> {
         let (install, target) = (install.clone(), target.to_owned());
         self.main()
             .glance(move |tx| {
@@ -508,11 +514,89 @@ impl Store {
             .await
     }
 
-    pub async fn write_revision(&self, new: NewRevision) -> Result<Revision> {
+    pub async fn write_revision(&self, org: &OrgId, new: NewRevision) -> Result<Revision> {
+        let outputs = match &new.outputs {
+            Some(outputs) => {
+                Some(self.org_keys(org).await?.seal(&outputs_place(&new.id), outputs.to_string().as_bytes()))
+            }
+            None => None,
+        };
         self.main()
             .write(move |tx| {
-                let new = new.clone();
-                Box::pin(async move { write(tx, new).await })
+                let (new, outputs) = (new.clone(), outputs.clone());
+                Box::pin(async move { write(tx, new, outputs).await })
+            })
+            .await
+    }
+
+    /// What a state puts out, where it was told with it.
+    pub async fn revision_outputs(&self, org: &OrgId, id: &RevisionId) -> Result<Option<Json>> {
+        let (org_id, revision) = (org.clone(), id.clone());
+        let sealed: Option<Vec<u8>> = self
+            .main()
+            .glance(move |tx| {
+                let (org, id) = (org_id.clone(), revision.clone());
+                Box::pin(async move {
+                    let sql = "SELECT outputs FROM revisions WHERE org_id = $1 AND id = $2";
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("revision"))?.get(0)
+                })
+            })
+            .await?;
+        let Some(sealed) = sealed else { return Ok(None) };
+        let plain = self.open_sealed(org, &outputs_place(id), &sealed).await?;
+        serde_json::from_slice(&plain).map(Some).map_err(|_| StoreError::corrupt("output"))
+    }
+
+    /// The newest state of a workspace, whether it is the current one or was kept beside.
+    pub async fn newest_revision(&self, org: &OrgId, workspace: &WorkspaceId) -> Result<Option<Revision>> {
+        Ok(self.revisions(org, workspace, 0, 1).await?.into_iter().next())
+    }
+
+    /// The newest state that was kept beside.
+    pub async fn newest_quarantined(&self, org: &OrgId, workspace: &WorkspaceId) -> Result<Option<Revision>> {
+        let (org, workspace) = (org.clone(), workspace.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, workspace) = (org.clone(), workspace.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        REVISION,
+                        "WHERE org_id = $1 AND workspace_id = $2 AND quarantined = 1 ORDER BY id DESC LIMIT 1"
+                    );
+                    tx.get(sql, params![&org, &workspace]).await?.as_ref().map(revision_from).transpose()
+                })
+            })
+            .await
+    }
+
+    /// The newest state that a job wrote.
+    pub async fn last_saved(&self, org: &OrgId, workspace: &WorkspaceId, job: &JobId) -> Result<Option<Revision>> {
+        let (org, workspace, job) = (org.clone(), workspace.clone(), job.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, workspace, job) = (org.clone(), workspace.clone(), job.clone());
+                Box::pin(async move {
+                    let sql = static_sql!(
+                        REVISION,
+                        "WHERE org_id = $1 AND workspace_id = $2 AND job_id = $3 ORDER BY id DESC LIMIT 1"
+                    );
+                    tx.get(sql, params![&org, &workspace, &job]).await?.as_ref().map(revision_from).transpose()
+                })
+            })
+            .await
+    }
+
+    /// The job that worked on a part last and may have changed it.
+    pub async fn last_apply(&self, org: &OrgId, install: &InstallId, target: &str) -> Result<Option<JobId>> {
+        let (org, install, target) = (org.clone(), install.clone(), target.to_owned());
+        self.main()
+            .glance(move |tx| {
+                let (org, install, target) = (org.clone(), install.clone(), target.clone());
+                Box::pin(async move {
+                    let sql = "SELECT id FROM jobs WHERE (org_id || '') = $1 AND install_id = $2 AND target = $3 AND operation = 'apply-plan' AND started_at IS NOT NULL AND state <> 'not-attempted' AND COALESCE(error_code, '') NOT IN ($4, $5) ORDER BY id DESC LIMIT 1";
+                    let [stale, full] = NOT_BEGUN;
+                    tx.get(sql, params![&org, &install, &target, stale, full]).await?.map(|row| row.get(0)).transpose()
+                })
             })
             .await
     }

@@ -10,7 +10,7 @@ use crate::accounts::static_sql;
 use crate::db::{Row, Sql, Tx, params};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
-use crate::inputs::{InstallInputs, insert_next_inputs};
+use crate::inputs::{InstallInputs, SealedInputs, insert_next_inputs};
 use crate::notify::topic;
 use crate::state::{SealedPart, insert_parts};
 use crate::{Result, Store, StoreError};
@@ -86,6 +86,27 @@ pub struct HeldLock {
 /// The version of the app that an install is at from now on; none: the newest.
 #[derive(Debug, Clone)]
 pub struct Pin(pub Option<ConfigId>);
+
+/// A workflow that is to be written.
+#[derive(Debug, Clone)]
+pub struct PlannedWorkflow {
+    pub row: WorkflowRow,
+    pub steps: Vec<StepRow>,
+    pub given: Given,
+    /// Inputs that are its reason.
+    pub inputs: Option<InstallInputs>,
+    pub pin: Option<Pin>,
+}
+
+/// The same, with what is secret sealed.
+#[derive(Debug, Clone)]
+pub(crate) struct SealedWorkflow {
+    row: WorkflowRow,
+    steps: Vec<StepRow>,
+    env: Option<Vec<u8>>,
+    inputs: Option<SealedInputs>,
+    pin: Option<Pin>,
+}
 
 /// Whose plans are looked for.
 #[derive(Debug, Clone)]
@@ -175,6 +196,34 @@ pub(crate) async fn wake_install(tx: &mut Tx<'_>, install: &InstallId, now: Time
     tx.exec_later(WAKE, params![install, now]).await
 }
 
+/// Writes a workflow that is due at once.
+pub(crate) async fn insert_workflow(tx: &mut Tx<'_>, new: &SealedWorkflow) -> Result<()> {
+    let SealedWorkflow { row, steps, env, inputs, pin } = new;
+    let now = row.created_at;
+    // An install that is being forgotten starts nothing any more.
+    let moves = "UPDATE installs SET moves = moves + 1 WHERE id = $1";
+    if tx.exec(moves, params![&row.install_id]).await? != 1 {
+        return Err(StoreError::NotFound("install"));
+    }
+    if let Some(Pin(config)) = pin {
+        let sql = "UPDATE installs SET config_id = $2, updated_at = $3, schedules_wanted = schedules_wanted + 1 WHERE id = $1";
+        tx.exec_later(sql, params![&row.install_id, config.as_ref(), now]).await?;
+    }
+    tx.exec_later(
+        "INSERT INTO workflows (id, org_id, install_id, type, status, body, created_by, created_at, updated_at, version, dirty, due_at, env) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 1, 0, $8, $9)",
+        params![&row.id, &row.org_id, &row.install_id, &row.kind, &row.status, row.body.to_string(), &row.created_by, now, env.clone()],
+    )
+    .await?;
+    put_steps(tx, row, steps).await?;
+    if let Some(inputs) = inputs {
+        insert_next_inputs(tx, &row.org_id, inputs).await?;
+    }
+    let data = json!({ "to": row.status, "type": row.kind, "install_id": row.install_id, "steps": steps.len() });
+    let subject = ("workflow", row.id.as_str());
+    let actor = row.created_by.as_str();
+    record(tx, Note { org: &row.org_id, now, kind: "workflow.status", subject, actor, data }).await
+}
+
 async fn put_steps(tx: &mut Tx<'_>, row: &WorkflowRow, steps: &[StepRow]) -> Result<()> {
     for step in steps {
         tx.exec_later(
@@ -188,64 +237,54 @@ async fn put_steps(tx: &mut Tx<'_>, row: &WorkflowRow, steps: &[StepRow]) -> Res
 
 impl Store {
     /// Makes a workflow with its steps, and the inputs that are its reason; it is due at once.
-    pub async fn create_workflow(
-        &self,
-        row: WorkflowRow,
-        steps: Vec<StepRow>,
-        given: Given,
-        inputs: Option<InstallInputs>,
-        pin: Option<Pin>,
-        idem: Option<Idempotency>,
-    ) -> Result<Created> {
-        let org = row.org_id.clone();
-        let env = if given.is_empty() {
-            None
-        } else {
-            Some(self.org_keys(&org).await?.seal(&env_place(&row.id), json!(given).to_string().as_bytes()))
-        };
-        let inputs = match inputs {
-            Some(inputs) => Some(self.seal_inputs(&org, inputs).await?),
-            None => None,
-        };
+    pub async fn create_workflow(&self, planned: PlannedWorkflow, idem: Option<Idempotency>) -> Result<Created> {
+        let org = planned.row.org_id.clone();
+        let sealed = self.seal_workflow(planned).await?;
         let created = self
             .main()
             .write(move |tx| {
-                let (row, steps, env, inputs, pin, idem) =
-                    (row.clone(), steps.clone(), env.clone(), inputs.clone(), pin.clone(), idem.clone());
+                let (sealed, idem) = (sealed.clone(), idem.clone());
                 Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
                     }
-                    let now = row.created_at;
-                    // An install that is being forgotten starts nothing any more.
-                    let moves = "UPDATE installs SET moves = moves + 1 WHERE id = $1";
-                    if tx.exec(moves, params![&row.install_id]).await? != 1 {
-                        return Err(StoreError::NotFound("install"));
-                    }
-                    if let Some(Pin(config)) = &pin {
-                        let sql = "UPDATE installs SET config_id = $2, updated_at = $3, schedules_wanted = schedules_wanted + 1 WHERE id = $1";
-                        tx.exec_later(sql, params![&row.install_id, config.as_ref(), now]).await?;
-                    }
-                    tx.exec_later(
-                        "INSERT INTO workflows (id, org_id, install_id, type, status, body, created_by, created_at, updated_at, version, dirty, due_at, env) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 1, 0, $8, $9)",
-                        params![&row.id, &row.org_id, &row.install_id, &row.kind, &row.status, row.body.to_string(), &row.created_by, now, env],
-                    )
-                    .await?;
-                    put_steps(tx, &row, &steps).await?;
-                    if let Some(inputs) = &inputs {
-                        insert_next_inputs(tx, &row.org_id, inputs).await?;
-                    }
-                    let data = json!({ "to": row.status, "type": row.kind, "install_id": row.install_id, "steps": steps.len() });
-                    let subject = ("workflow", row.id.as_str());
-                    let actor = row.created_by.as_str();
-                    record(tx, Note { org: &row.org_id, now, kind: "workflow.status", subject, actor, data }).await?;
-                    remember(tx, idem.as_ref(), row.id.as_str(), now).await?;
-                    Ok(Created { id: row.id.to_string(), replayed: false })
+                    insert_workflow(tx, &sealed).await?;
+                    remember(tx, idem.as_ref(), sealed.row.id.as_str(), sealed.row.created_at).await?;
+                    Ok(Created { id: sealed.row.id.to_string(), replayed: false })
                 })
             })
             .await?;
         self.wake_workflows(&org);
         Ok(created)
+    }
+
+    pub(crate) async fn seal_workflow(&self, planned: PlannedWorkflow) -> Result<SealedWorkflow> {
+        let PlannedWorkflow { row, steps, given, inputs, pin } = planned;
+        let env = if given.is_empty() {
+            None
+        } else {
+            Some(self.org_keys(&row.org_id).await?.seal(&env_place(&row.id), json!(given).to_string().as_bytes()))
+        };
+        let inputs = match inputs {
+            Some(inputs) => Some(self.seal_inputs(&row.org_id, inputs).await?),
+            None => None,
+        };
+        Ok(SealedWorkflow { row, steps, env, inputs, pin })
+    }
+
+    /// The workflow that an install began with.
+    pub async fn first_workflow(&self, org: &OrgId, install: &InstallId) -> Result<Option<WorkflowId>> {
+        let (org, install) = (org.clone(), install.clone());
+        self.main()
+            .glance(move |tx| {
+                let (org, install) = (org.clone(), install.clone());
+                Box::pin(async move {
+                    let sql =
+                        "SELECT id FROM workflows WHERE (org_id || '') = $1 AND install_id = $2 ORDER BY id LIMIT 1";
+                    tx.get(sql, params![&org, &install]).await?.map(|row| row.get(0)).transpose()
+                })
+            })
+            .await
     }
 
     /// Whoever advances workflows is to look.

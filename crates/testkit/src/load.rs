@@ -218,7 +218,7 @@ pub async fn completed_once(client: &Client, jobs: &BTreeSet<JobId>) -> anyhow::
     let mut after = "0-0".to_owned();
     let mut looks = 0;
     loop {
-        let events = client.events(Some(&after), 100).await?;
+        let (events, _) = client.events(Some(&after), None, 100).await?;
         for event in events.iter().filter(|e| e.kind == "job.state") {
             let to = event.data["to"].as_str().and_then(JobState::parse).context("a state")?;
             if to.is_terminal() {

@@ -150,6 +150,8 @@ fn start(synchronous_commit: &str) -> Result<Server> {
         ("shared_buffers", "64MB"),
         ("max_wal_size", "1GB"),
         ("logging_collector", "off"),
+        // Not in /dev/shm, which a container has little of, and which a test may fill.
+        ("dynamic_shared_memory_type", "sysv"),
     ] {
         command.arg("-c").arg(format!("{key}={value}"));
     }

@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use api::client::{Client, Options as ClientOptions};
-use api::control::{CreateActionRun, CreateApp, CreateInstall, CreateOrg, Install, Job, JoinCommand, Org};
+use api::control::{
+    CreateActionRun, CreateApp, CreateInstall, CreateOrg, Install, Job, JoinCommand, Org, UpdateRunnerSettings,
+};
 use model::spec::{Limits, StepSpec};
 use model::{JobId, JobState};
 use rustix::process::{Pid, Signal};
@@ -21,6 +23,9 @@ use crate::Backend;
 
 /// Longest wait for something that should take no time.
 pub const SOON: Duration = Duration::from_secs(60);
+/// Between two looks.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(150);
 /// How long processes may take to go after the last of ours was killed.
 const SETTLE: Duration = Duration::from_secs(5);
 const TOKEN: &str = "fry_0123456789abcdefghijklmnopqrstuv0123456789abcdef";
@@ -157,13 +162,16 @@ pub fn send(pid: i32, signal: Signal) {
 /// Looks again and again until there is a value; fails with what was seen last.
 pub async fn until<T>(what: &str, bound: Duration, mut look: impl AsyncFnMut() -> Result<T, String>) -> T {
     let started = Instant::now();
+    // Soon at first, then ever less often: a look costs both sides, and many tests look at a time.
+    let mut pause = FIRST_PAUSE;
     loop {
         let last = match look().await {
             Ok(value) => return value,
             Err(last) => last,
         };
         assert!(started.elapsed() < bound, "waited {bound:?} for: {what}\nlast seen: {last}");
-        tokio::time::sleep(Duration::from_millis(25)).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 5 / 4).min(LONGEST_PAUSE);
     }
 }
 
@@ -255,6 +263,9 @@ impl System {
             .expect("an org");
         let client = client.with_org(Some(org.id.to_string()));
         let install = make_install(&client).await;
+        for runner in [&install.runner_id, &org.build_runner_id] {
+            without_health_checks(&client, runner.as_str()).await;
+        }
         Self {
             dir: Some(dir),
             root,
@@ -437,9 +448,9 @@ impl System {
         runner
     }
 
-    /// Waits until nothing goes on: the first health check is over, and the runner holds its poll.
+    /// Waits until the runner has done a first job, nothing goes on, and it holds its poll.
     pub async fn until_idle(&self) {
-        self.until_runner("its first health check is over", SOON, |r| r.health.is_some()).await;
+        assert_eq!(self.run(vec![script("first", "true")]).await.status, JobState::Finished);
         self.until_quiet().await;
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
@@ -616,10 +627,7 @@ impl System {
     /// Executors of this system.
     pub fn executors(&self) -> Vec<i32> {
         let executes = |p: &Seen| p.command.split(|b| *b == 0).nth(1) == Some(b"execute");
-        let found: Vec<i32> = processes_of(&self.root).into_iter().filter(executes).map(|p| p.pid).collect();
-        // What an executor has just forked bears its name until it becomes the child.
-        let is_fork = |pid: i32| parent(pid).is_some_and(|parent| found.contains(&parent));
-        found.iter().copied().filter(|pid| !is_fork(*pid)).collect()
+        without_forks(processes_of(&self.root).into_iter().filter(executes).map(|p| p.pid).collect())
     }
 
     /// What executors have started: everything that carries the mark of an execution.
@@ -692,6 +700,12 @@ impl Seen {
     }
 }
 
+/// Those that are no children of one another: what a process has just forked bears its name until it becomes another program.
+pub fn without_forks(found: Vec<i32>) -> Vec<i32> {
+    let is_fork = |pid: i32| parent(pid).is_some_and(|parent| found.contains(&parent));
+    found.iter().copied().filter(|pid| !is_fork(*pid)).collect()
+}
+
 fn parent(pid: i32) -> Option<i32> {
     let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -714,7 +728,12 @@ pub fn processes_of(root: &Path) -> Vec<Seen> {
         .filter(|pid| *pid != std::process::id() as i32)
         .filter_map(|pid| {
             let read = |name: &str| fs_err::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-            let (command, environ) = (read("cmdline"), read("environ"));
+            let command = read("cmdline");
+            // A thread of the kernel, or what is left of a process.
+            if command.is_empty() {
+                return None;
+            }
+            let environ = read("environ");
             (carries(&command) || carries(&environ)).then_some(Seen { pid, command, environ })
         })
         .collect()
@@ -734,7 +753,7 @@ pub async fn run(mut command: Command) -> Output {
     command.stdin(Stdio::null());
     let shown = format!("{command:?}");
     let mut command = tokio::process::Command::from(command);
-    let output = tokio::time::timeout(Duration::from_secs(60), command.kill_on_drop(true).output());
+    let output = tokio::time::timeout(3 * SOON, command.kill_on_drop(true).output());
     output.await.unwrap_or_else(|_| panic!("{shown} takes too long")).unwrap_or_else(|e| panic!("{shown}: {e}"))
 }
 
@@ -819,6 +838,12 @@ async fn make_install(client: &Client) -> Install {
     let app = client.create_app(&app).await.expect("an app");
     let install = CreateInstall::local("customer");
     client.create_install(app.id.as_str(), &install).await.expect("an install")
+}
+
+/// A runner does what a test asks of it and nothing else: no executor of a health check comes and goes meanwhile.
+pub async fn without_health_checks(client: &Client, runner: &str) {
+    let settings = UpdateRunnerSettings { health_check_s: Some(0), ..Default::default() };
+    client.update_runner_settings(runner, &settings).await.expect("settings");
 }
 
 /// An action that carries its steps.

@@ -237,6 +237,13 @@ lean! {
             input_type: String,
             internal: bool,
             source: String,
+            /// The values that it takes, where those are listed.
+            options: Vec<String>,
+            /// Bounds of a number.
+            min: String,
+            max: String,
+            /// A regular expression that the whole value matches.
+            pattern: String,
         }
     }
 

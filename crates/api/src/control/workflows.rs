@@ -22,6 +22,12 @@ lean! {
             component: String,
             /// All that depends on the component, too.
             dependents: bool,
+            /// `teardown_component`: those that need the component are torn down first.
+            with_dependents: bool,
+            /// `teardown_component`: the component goes alone, though others need it.
+            force: bool,
+            /// Deploys again what was deployed last, whatever was synced or set since: the way back from drift.
+            deployed: bool,
             /// Only these, for `deploy_components`; all where none is named.
             components: Vec<String>,
             /// Inputs that have changed, for `input_update`.
@@ -225,6 +231,10 @@ lean! {
             role: String,
             /// Only the sandbox.
             skip_components: bool,
+            /// Teardown of one component: those that need it are torn down first.
+            with_dependents: bool,
+            /// Teardown of one component: it goes alone, though others need it.
+            force: bool,
         }
     }
 
@@ -232,6 +242,8 @@ lean! {
     pub struct UpdateInstall {
         required {}
         optional {
+            /// Another name.
+            name: String,
             /// `prompt` or `approve-all`.
             approval_option: String,
             /// Components that are switched on or off.

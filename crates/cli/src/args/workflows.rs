@@ -77,6 +77,12 @@ pub struct Teardown {
     /// Only this component
     #[arg(long, short)]
     pub component: Option<String>,
+    /// Tear down the components that need it first
+    #[arg(long, requires = "component")]
+    pub with_dependents: bool,
+    /// Tear it down alone, though others need it
+    #[arg(long, requires = "component", conflicts_with = "with_dependents")]
+    pub force: bool,
     /// Go on with what does not need a part that failed
     #[arg(long, conflicts_with = "component")]
     pub continue_on_error: bool,
@@ -146,7 +152,7 @@ pub struct Drift {
     /// Only the sandbox
     #[arg(long)]
     pub sandbox: bool,
-    /// Deploy what has drifted: plan, approve, apply; the sandbox first
+    /// Deploy again what was deployed there: plan, approve, apply; the sandbox first
     #[arg(long)]
     pub reconcile: bool,
     /// Approve the plans of `--reconcile` without asking
@@ -162,6 +168,9 @@ pub struct SetInstall {
     /// Install, by name or id
     #[arg(value_parser = name)]
     pub name: String,
+    /// Give the install another name
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub rename: Option<String>,
     /// Whether plans wait for a person
     #[arg(long, value_parser = ["prompt", "approve-all"])]
     pub approvals: Option<String>,

@@ -10,7 +10,7 @@ use config::{AppConfig, Diagnostic, Graph, Loaded, Options, Severity, Sources, T
 use serde_json::{Value, json};
 
 use crate::args::{AppDir, Global, GraphFormat, SyncApp};
-use crate::commands::{builds, policies};
+use crate::commands::{builds, modules, policies};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, bytes};
 use crate::progress::Progress;
@@ -68,6 +68,7 @@ async fn read(out: &Output, args: &AppDir, complete: bool) -> Result<Read> {
     }
     let mut loaded = config::load(&tree, Options { strict: args.strict, complete });
     policies::diagnose(&tree, &mut loaded);
+    modules::diagnose(&args.dir, &tree, &mut loaded);
     Ok(Read { tree, loaded })
 }
 
@@ -210,13 +211,17 @@ async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std:
         Err(code) => return Ok(Err(code)),
     };
     let app = args.app.clone().unwrap_or_else(|| tree.name.clone());
-    if let Err(error) = client.app(&app).await {
-        if error.status() != Some(404) {
-            return Err(error.into());
-        }
-        if args.plan {
-            return Ok(Ok(Synced::New(config::diff(&AppConfig::default(), &config))));
-        }
+    let is_new = match client.app(&app).await {
+        Ok(_) => false,
+        Err(error) if error.status() == Some(404) => true,
+        Err(error) => return Err(error.into()),
+    };
+    if is_new && args.plan {
+        return Ok(Ok(Synced::New(config::diff(&AppConfig::default(), &config))));
+    }
+    // First what can fail: an app is created when its files are there.
+    let local_sources = upload(client, out, &args.dir.dir, &config, args.plan).await?;
+    if is_new {
         let (display_name, description) =
             config.metadata.as_ref().map_or((None, None), |m| (m.display_name.clone(), m.description.clone()));
         let new = CreateApp {
@@ -229,14 +234,22 @@ async fn sync_once(client: &Client, out: &Output, args: &SyncApp) -> Result<std:
             out.note(&format!("app `{app}` is created"));
         }
     }
-    let local_sources = upload(client, out, &args.dir.dir, &config, args.plan).await?;
     let request = api::control::SyncApp {
         config: serde_json::to_value(&config).map_err(|e| CliError::failed(e.to_string()))?,
         local_sources,
         cli_version: env!("CARGO_PKG_VERSION").into(),
         plan_only: args.plan,
     };
-    let synced = client.sync_app(&app, &request).await?;
+    let synced = match client.sync_app(&app, &request).await {
+        Ok(synced) => synced,
+        Err(error) => {
+            // Refused for good: no empty app is left. After any other error the sync may have happened.
+            if is_new && matches!(error.status(), Some(400 | 413 | 422)) && client.delete_app(&app).await.is_ok() {
+                out.note(&format!("app `{app}` was not synced and is deleted again"));
+            }
+            return Err(error.into());
+        }
+    };
     Ok(Ok(Synced::Done(app, Box::new(synced))))
 }
 

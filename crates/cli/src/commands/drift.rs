@@ -73,7 +73,7 @@ async fn parts(client: &Client, args: &Drift) -> Result<Vec<Option<String>>> {
         Ok(install) => install,
         Err(error) => return Err(explain(client, Kind::Install, &args.name, error).await),
     };
-    let there = |status: &str| matches!(status, "active" | "error");
+    let there = |status: &str| matches!(status, "active" | "error" | "unknown");
     let mut parts = Vec::new();
     if there(&install.sandbox_status) {
         parts.push(None);
@@ -164,7 +164,10 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
     if let Some(look) = looks.iter().find(|look| look.status == "drifted") {
         out.hint(&format!("`ferry steps plan {}` shows how {} differs", look.step_id, look.part));
         if !args.reconcile {
-            out.hint(&format!("`ferry installs drift {} --reconcile` deploys what has drifted", args.name));
+            out.hint(&format!(
+                "`ferry installs drift {} --reconcile` deploys again what was deployed there",
+                args.name
+            ));
         }
     }
     if args.detach && !looks.is_empty() {
@@ -177,7 +180,7 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
 async fn reconcile(client: &Client, out: &Output, args: &Drift, drifted: &[&Look]) -> Result<u8> {
     let start = Start { plan_only: false, approve_all: args.approve_all, role: None, detach: false };
     if drifted.iter().any(|look| look.component.is_none()) {
-        let body = json!({ "type": "reprovision_sandbox", "skip_components": true });
+        let body = json!({ "type": "reprovision_sandbox", "skip_components": true, "deployed": true });
         let code = workflows::start(client, out, &args.name, body, &start).await?;
         if code != 0 {
             return Ok(code);
@@ -187,6 +190,6 @@ async fn reconcile(client: &Client, out: &Output, args: &Drift, drifted: &[&Look
     if components.is_empty() {
         return Ok(0);
     }
-    let body = json!({ "type": "deploy_components", "components": components });
+    let body = json!({ "type": "deploy_components", "components": components, "deployed": true });
     workflows::start(client, out, &args.name, body, &start).await
 }

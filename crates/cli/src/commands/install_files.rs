@@ -326,7 +326,27 @@ fn may_give<'d>(
             ));
             None
         }
-        Some(input) => Some(input),
+        Some(input) => {
+            let given = wanted.inputs.get(name).map(String::as_str).unwrap_or_default();
+            if let Err(why) = rules(input).accepts(given) {
+                problems.push(format!("install `{install}`: input `{name}`: the value {why}"));
+            }
+            Some(input)
+        }
+    }
+}
+
+/// What the app asks of a value.
+fn rules(input: &AppInput) -> config::Input {
+    let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    config::Input {
+        name: input.name.clone(),
+        r#type: some(&input.input_type),
+        options: input.options.clone(),
+        min: some(&input.min),
+        max: some(&input.max),
+        pattern: some(&input.pattern),
+        ..config::Input::default()
     }
 }
 
@@ -352,6 +372,9 @@ fn first_inputs(
         };
         if !input.sensitive {
             problems.push(format!("`--input {name}`: it is not sensitive, so it belongs into the file"));
+        }
+        if let Err(why) = rules(input).accepts(value) {
+            problems.push(format!("`--input {name}`: the value {why}"));
         }
         changes.differ(&format!("inputs.{name}"), None, Some(MASK.into()));
         inputs.insert(name.clone(), value.clone());
@@ -440,6 +463,7 @@ async fn apply(client: &Client, args: &SyncInstalls, plan: &mut Plan) -> Result<
             let Some(id) = plan.id.clone() else { return Ok(()) };
             let is_of = |part: &str| plan.changes.iter().any(|change| change.path.starts_with(part));
             let body = UpdateInstall {
+                name: String::new(),
                 approval_option: if is_of("approval_option") { approval_option(&plan.wanted) } else { String::new() },
                 component_toggles: BTreeMap::new(),
                 labels: is_of("labels.").then(|| plan.wanted.labels.clone()),

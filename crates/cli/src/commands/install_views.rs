@@ -19,9 +19,10 @@ pub(super) async fn components(client: &Client, out: &Output, install: &str) -> 
         vec![
             strong(own.map_or("", |own| own.name.as_str())),
             match (component.enabled, component.drifted) {
-                (false, _) => dim("left out"),
-                (true, true) => status("drifted"),
-                (true, false) => status(&component.status),
+                (false, _) if matches!(component.status.as_str(), "pending" | "inactive") => dim("left out"),
+                // What has failed, or is unknown, is worse than a difference.
+                (_, true) if component.status == "active" => status("drifted"),
+                (_, _) => status(&component.status),
             },
             cell(own.map_or("", |own| own.component_type.as_str())),
             cell(if component.config_version > 0 { component.config_version.to_string() } else { String::new() }),

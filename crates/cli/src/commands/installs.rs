@@ -1,5 +1,8 @@
 //! Products running for customers.
 
+use std::io::Read as _;
+
+use api::ErrorCode;
 use api::client::Client;
 use api::control::{
     AddInstallLabels, Install, Location, Project, Region, RemoveInstallLabels, UpdateInstall, UpdateInstallInputs,
@@ -7,7 +10,7 @@ use api::control::{
 use model::labels::Labels;
 use serde_json::json;
 
-use crate::args::{CreateInstall, Installs, Label, Rollback, SetInstall};
+use crate::args::{CreateInstall, Installs, Label, Rollback, SetInstall, Teardown};
 use crate::commands::{Kind, drift, explain, install_files, install_views, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, status, strong};
@@ -27,7 +30,11 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             Ok(install) => show(out, &install)?,
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
-        Installs::Inputs { name, set, no_deploy, approve_all } => {
+        Installs::Inputs { name, set, set_file, set_stdin, no_deploy, approve_all } => {
+            let set = given_inputs(set, set_file, set_stdin)?;
+            if set.is_empty() && (no_deploy || approve_all) {
+                return Err(CliError::usage("no input is given: use `--set`, `--set-file` or `--set-stdin`"));
+            }
             return inputs(client, out, &name, set, no_deploy, approve_all).await;
         }
         Installs::State { name, version, versions } => state(client, out, &name, version, versions).await?,
@@ -62,13 +69,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             };
             return workflows::start(client, out, &args.name, body, &args.start).await;
         }
-        Installs::Teardown(args) => {
-            let body = match &args.component {
-                Some(component) => json!({ "type": "teardown_component", "component": component }),
-                None => json!({ "type": "teardown_components", "continue_on_error": args.continue_on_error }),
-            };
-            return workflows::start(client, out, &args.name, body, &args.start).await;
-        }
+        Installs::Teardown(args) => return teardown(client, out, args).await,
         Installs::Deprovision(args) => {
             let body = json!({ "type": "deprovision", "continue_on_error": args.continue_on_error });
             return workflows::start(client, out, &args.name, body, &args.start).await;
@@ -82,6 +83,51 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
         Installs::Drift(args) => return drift::run(client, out, &args).await,
     }
     Ok(0)
+}
+
+/// Inputs from the command line, from files and from standard input. The newline that ends a file is not part of the value.
+fn given_inputs(
+    mut given: Vec<(String, String)>,
+    files: Vec<(String, String)>,
+    stdin: Option<String>,
+) -> Result<Vec<(String, String)>> {
+    let value = |text: String| text.strip_suffix('\n').map(str::to_owned).unwrap_or(text);
+    for (name, file) in files {
+        given.push((name, value(fs_err::read_to_string(&file).map_err(|e| CliError::usage(e.to_string()))?)));
+    }
+    if let Some(name) = stdin {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        given.push((name, value(text)));
+    }
+    Ok(given)
+}
+
+/// Tears down all components, or one; where others need that one, a person says what shall become of them.
+async fn teardown(client: &Client, out: &Output, args: Teardown) -> Result<u8> {
+    let Some(component) = &args.component else {
+        let body = json!({ "type": "teardown_components", "continue_on_error": args.continue_on_error });
+        return workflows::start(client, out, &args.name, body, &args.start).await;
+    };
+    let body = |with_dependents: bool| {
+        let force = args.force;
+        json!({ "type": "teardown_component", "component": component, "with_dependents": with_dependents, "force": force })
+    };
+    let refused = match workflows::start(client, out, &args.name, body(args.with_dependents), &args.start).await {
+        Err(error) if error.code.as_deref() == Some(ErrorCode::HasDependents.as_str()) => error,
+        other => return other,
+    };
+    let hint = format!(
+        "`--with-dependents` tears them down first, `--force` tears `{component}` down alone and leaves them without it"
+    );
+    let question = format!("{}. Tear them down first, then `{component}`?", refused.message);
+    match super::agree(out, false, &refused.message, &question, &hint) {
+        Ok(()) => {}
+        // Nobody is here to be asked.
+        Err(error) if error.exit == Exit::Usage => return Err(refused.hint(hint)),
+        Err(error) => return Err(error),
+    }
+    workflows::start(client, out, &args.name, body(true), &args.start).await
 }
 
 /// Deploys an earlier version of the app.
@@ -101,11 +147,10 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
                 "manual_deploy",
                 "input_update",
             ];
-            let deployed = done
-                .iter()
-                .filter(|w| w.status.status == "success" && !w.plan_only && deploys.contains(&w.r#type.as_str()));
-            let mut versions = deployed.map(|w| w.config_version);
-            let now = versions.next();
+            // The newest deploy is the one to go back from, however it ended; what it goes back to must have succeeded.
+            let mut tried = done.iter().filter(|w| !w.plan_only && deploys.contains(&w.r#type.as_str())).peekable();
+            let now = tried.peek().map(|w| w.config_version);
+            let mut versions = tried.filter(|w| w.status.status == "success").map(|w| w.config_version);
             versions.find(|version| Some(*version) < now).ok_or_else(|| {
                 CliError::new(Exit::NotFound, "there is no earlier version that was deployed here")
                     .hint("name one: `--to VERSION`; `ferry apps configs APP` shows them")
@@ -122,6 +167,7 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
 async fn set(client: &Client, out: &Output, args: SetInstall) -> Result<()> {
     let on = args.enable.into_iter().map(|name| (name, true));
     let body = UpdateInstall {
+        name: args.rename.unwrap_or_default(),
         approval_option: args.approvals.unwrap_or_default(),
         component_toggles: on.chain(args.disable.into_iter().map(|name| (name, false))).collect(),
         labels: None,
@@ -213,7 +259,7 @@ async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()
         aws_account: args.aws_region.map(|region| Region { region }),
         azure_account: args.azure_location.map(|location| Location { location }),
         gcp_account,
-        inputs: args.inputs.into_iter().collect(),
+        inputs: given_inputs(args.inputs, args.input_files, args.input_stdin)?.into_iter().collect(),
         labels: args.labels.into_iter().collect(),
         ..api::control::CreateInstall::local(args.name)
     };
@@ -323,5 +369,9 @@ fn show(out: &Output, install: &Install) -> Result<()> {
         ("kept by", cell(install.metadata.as_ref().map_or("", |metadata| metadata.managed_by.as_str()))),
         ("created", cell(out.time(install.created_at))),
     ])?;
+    if !install.undeployed_inputs.is_empty() {
+        out.warn(&format!("these inputs are set and not deployed: {}", install.undeployed_inputs.join(", ")));
+        out.hint(&format!("`ferry installs deploy {}` deploys them", install.name));
+    }
     Ok(())
 }

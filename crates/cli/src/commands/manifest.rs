@@ -40,7 +40,7 @@ Delegate=yes
 KillMode=process
 Restart=always
 RestartSec=2
-TimeoutStopSec=90
+TimeoutStopSec=210
 
 [Install]
 WantedBy=multi-user.target
@@ -93,7 +93,8 @@ spec:
         app: runner
     spec:
       automountServiceAccountToken: false
-      terminationGracePeriodSeconds: 90
+      # The drain (60 s), then what Terraform needs to save its state (120 s), then the last results.
+      terminationGracePeriodSeconds: 210
       containers:
         - name: runner
           image: {image}

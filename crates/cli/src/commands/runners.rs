@@ -167,6 +167,12 @@ fn show(out: &Output, runner: &Runner) -> Result<()> {
         if let Some(since) = report.disabled_since {
             pairs.push(("disabled", cell(format!("by the customer, {}", out.time(since)))));
         }
+        if report.no_ad_hoc {
+            pairs.push(("ad hoc actions", cell("switched off by the customer")));
+        }
+        for workspace in &report.rescues_open {
+            pairs.push(("state not uploaded", cell(workspace)));
+        }
     }
     out.pairs(pairs)?;
 

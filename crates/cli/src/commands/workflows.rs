@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::client::Client;
 use api::control::{CreateStepApprovalResponse, CreateWorkflow, PlanChanges, Workflow, WorkflowStep};
@@ -17,6 +17,9 @@ use crate::progress::{Progress, TICK_MS};
 
 /// How often a workflow is looked at that is waited for.
 const LOOK: Duration = Duration::from_millis(200);
+/// How long a control plane may be away, and how often it is asked meanwhile.
+const AWAY_MAX: Duration = Duration::from_secs(300);
+const AWAY_LOOK: Duration = Duration::from_secs(1);
 /// Lines of a plan that are shown.
 const PLAN_LINES_MAX: usize = 20_000;
 /// Ended as people wanted it, not as it was meant to.
@@ -225,10 +228,28 @@ async fn watch_live(client: &Client, out: &Output, id: &str) -> Result<u8> {
 /// A line for every step that moves.
 async fn watch_lines(client: &Client, out: &Output, id: &str) -> Result<u8> {
     let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut away_since: Option<Instant> = None;
     let mut progress = Progress::new(out);
     let keyboard = std::io::stdin().is_terminal() && out.stderr_terminal && !out.json;
     loop {
-        let workflow = client.workflow(id).await?;
+        let workflow = match client.workflow(id).await {
+            Ok(workflow) => workflow,
+            Err(error) if error.is_transient() => {
+                if away_since.is_none() {
+                    progress.clear();
+                    out.warn(&format!("{error}; the workflow goes on, still trying"));
+                }
+                if away_since.get_or_insert_with(Instant::now).elapsed() > AWAY_MAX {
+                    return Err(error.into());
+                }
+                tokio::time::sleep(AWAY_LOOK).await;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if away_since.take().is_some() {
+            out.note("the control plane is back");
+        }
         for step in workflow.steps.iter().filter(|step| step.execution_type != "hidden") {
             let now = &step.status.status;
             if now == "pending" || now == "not-attempted" || told.get(&step.id) == Some(now) {
@@ -296,6 +317,15 @@ fn end(out: &Output, workflow: &Workflow) -> Result<u8> {
         out.json_line(workflow)?;
     }
     match workflow.status.status.as_str() {
+        "success" if workflow.plan_only => {
+            if !out.json {
+                out.success(&format!("{kind} of `{}` is planned; nothing was changed", workflow.owner_name));
+                if let Some(step) = workflow.steps.iter().find(|step| step.status.status == "drifted") {
+                    out.hint(&format!("`ferry steps plan {}` shows the plan of `{}`", step.id, step.name));
+                }
+            }
+            Ok(0)
+        }
         "success" => {
             if !out.json {
                 out.success(&format!(
@@ -312,6 +342,26 @@ fn end(out: &Output, workflow: &Workflow) -> Result<u8> {
                 return Ok(DRIFTED);
             }
             Ok(0)
+        }
+        "warning" => {
+            if !out.json {
+                out.warn(&format!("{kind} of `{}` is not complete: {why}", workflow.owner_name));
+                let name = &workflow.owner_name;
+                match workflow.r#type.as_str() {
+                    "provision"
+                    | "reprovision"
+                    | "reprovision_sandbox"
+                    | "deploy_components"
+                    | "manual_deploy"
+                    | "input_update" => out.hint(&format!("`ferry installs deploy {name}` deploys what is missing")),
+                    "deprovision" => out.hint(&format!("`ferry installs deprovision {name}` tears down what is left")),
+                    "teardown_component" | "teardown_components" => {
+                        out.hint(&format!("`ferry installs components {name}` shows what is left"));
+                    }
+                    _ => {}
+                }
+            }
+            Ok(Exit::Failed.code())
         }
         "cancelled" => {
             if !out.json {

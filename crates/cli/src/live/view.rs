@@ -572,7 +572,7 @@ fn tone(status: &str) -> Tone {
 fn glyph(status: &str) -> &'static str {
     match status {
         "success" | "approved" | "no-drift" => "✓",
-        "error" | "approval-denied" | "approval-expired" => "✗",
+        "error" | "unknown" | "warning" | "approval-denied" | "approval-expired" => "✗",
         "approval-awaiting" => "?",
         "drifted" => "≠",
         "cancelled" => "×",

@@ -270,7 +270,7 @@ async fn events_go_on_line_by_line() {
         format!("id: {id}\nevent: {kind}\ndata: {data}\n\n")
     };
     let server = Server::start(move |_, n| match n {
-        0 => Reply::Events(format!("{}{}", event(1, "job.state"), event(2, "runner.joined"))),
+        0 => Reply::Events(format!("{}{}", event(1, "job.state"), event(2, "job.cancelled"))),
         1 => Reply::Events(event(3, "job.state")),
         _ => Reply::Json(403, json!({ "error": "the token is revoked", "code": "forbidden" })),
     })
@@ -280,6 +280,7 @@ async fn events_go_on_line_by_line() {
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     let ids: Vec<Value> =
         ran.stdout.lines().map(|l| serde_json::from_str::<Value>(l).expect("json")["id"].clone()).collect();
-    assert_eq!(ids, [json!("1"), json!("3")]);
+    assert_eq!(ids, [json!("1"), json!("2"), json!("3")]);
     assert_eq!(server.seen()[2].header("last-event-id"), Some("3"));
+    assert!(server.seen().iter().all(|seen| seen.path.contains("kind=job")), "the server filters");
 }

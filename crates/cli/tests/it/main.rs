@@ -3,5 +3,6 @@
 mod client;
 mod commands;
 mod ferry;
+mod modules;
 mod policies;
 mod server;

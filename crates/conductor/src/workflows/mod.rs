@@ -1,13 +1,14 @@
 //! Performs workflows: reads one, lets the engine decide, writes the next state if nobody else has, and only then does what was
 //! decided. Whatever dies in between, the next look finds it where it was.
 
+mod deployed;
 mod policies;
 mod scene;
 mod scripts;
 mod simulate;
 mod terraform;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, TraceContext, Workflo
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{
-    Given, Idempotency, Install, InstallInputs, Pin, Result, StepRow, StoreError, WorkflowChange, WorkflowRow, topic,
+    Given, Idempotency, Install, InstallInputs, NewRunner, Pin, PlannedWorkflow, Result, StepRow, StoreError,
+    WorkflowChange, WorkflowRow, topic,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +59,7 @@ pub struct Body {
     /// The role that its steps are carried out with, where who started it has named one.
     #[serde(default)]
     pub role: Option<String>,
-    /// Why it failed, for lists.
+    /// Why it failed, or what it was finished without, for lists.
     #[serde(default)]
     pub failure: Option<String>,
     /// The request that started it, where that is traced.
@@ -82,7 +84,7 @@ pub struct NewWorkflow {
 
 impl NewWorkflow {
     pub fn new(kind: engine::WorkflowKind) -> Self {
-        let request = Request { kind, plan_only: false };
+        let request = Request { kind, plan_only: false, deployed: false };
         Self {
             request,
             on_error: OnError::Abort,
@@ -181,14 +183,52 @@ impl Conductor {
         actor: &AccountId,
         idem: Option<Idempotency>,
     ) -> Result<WorkflowId> {
+        let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
+        let planned = self.plan_workflow(install, new, &parts, actor).await?;
+        let created = self.store.create_workflow(planned, idem).await?;
+        WorkflowId::parse(&created.id).map_err(corrupt)
+    }
+
+    /// Makes an install with its runner and, where the app has a config, the workflow that provisions it: all of it, or nothing. The
+    /// same request again finds both.
+    pub async fn create_install(
+        &self,
+        install: Install,
+        runner: NewRunner,
+        inputs: InstallInputs,
+        idem: Option<Idempotency>,
+    ) -> Result<(Install, Option<WorkflowId>)> {
+        let (org, actor) = (install.org_id.clone(), install.created_by.clone());
+        let first = match self.store.active_config(&org, &install.app_id).await? {
+            Some(_) => {
+                let new = NewWorkflow::new(engine::WorkflowKind::Provision);
+                Some(self.plan_workflow(&install, new, &BTreeMap::new(), &actor).await?)
+            }
+            None => None,
+        };
+        let created = self.store.create_install(install, runner, inputs, first, idem).await?;
+        let install = self.store.install(&org, &created.id).await?;
+        let first = self.store.first_workflow(&org, &install.id).await?;
+        Ok((install, first))
+    }
+
+    /// A workflow and its steps, ready to be written.
+    async fn plan_workflow(
+        &self,
+        install: &Install,
+        new: NewWorkflow,
+        parts: &BTreeMap<String, serde_json::Value>,
+        actor: &AccountId,
+    ) -> Result<PlannedWorkflow> {
         let now = self.now();
         // Whoever deploys everything means the newest version, unless another one is named; all else is about the one that is there.
-        let whole = matches!(
-            new.request.kind,
-            engine::WorkflowKind::Provision
-                | engine::WorkflowKind::Reprovision
-                | engine::WorkflowKind::DeployComponents { .. }
-        );
+        let whole = !new.request.deployed
+            && matches!(
+                new.request.kind,
+                engine::WorkflowKind::Provision
+                    | engine::WorkflowKind::Reprovision
+                    | engine::WorkflowKind::DeployComponents { .. }
+            );
         let config = match &new.config_id {
             Some(id) => self.store.config(&install.org_id, &install.app_id, id).await?,
             None if whole => self.config_of(&Install { config_id: None, ..install.clone() }).await?,
@@ -196,7 +236,6 @@ impl Conductor {
         };
         let chosen = new.config_id.is_some();
         let document = self.document(&install.org_id, &install.app_id, &config.id).await?;
-        let (_, parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
         let deployed: BTreeSet<String> = parts
             .iter()
             .filter(|(_, value)| is_there(value))
@@ -207,7 +246,10 @@ impl Conductor {
         let (config_of, deployed) = (&document.config, &deployed);
         let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, now };
         let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
-        let steps = steps.map_err(|error| StoreError::Conflict(error.to_string()))?;
+        let steps = steps.map_err(|error| match error {
+            engine::PlanError::Needed { component, dependents } => StoreError::HasDependents { component, dependents },
+            other => StoreError::Conflict(other.to_string()),
+        })?;
         let body = Body {
             request: new.request,
             on_error: new.on_error,
@@ -240,8 +282,7 @@ impl Conductor {
         // An install that goes back stays there, until everything is deployed anew.
         let stays = chosen.then(|| config.id.clone());
         let pin = (whole && !plan_only && install.config_id != stays).then_some(Pin(stays));
-        let created = self.store.create_workflow(row, steps, new.given, new.inputs, pin, idem).await?;
-        WorkflowId::parse(&created.id).map_err(corrupt)
+        Ok(PlannedWorkflow { row, steps, given: new.given, inputs: new.inputs, pin })
     }
 
     pub async fn workflow(&self, org: &OrgId, id: &WorkflowId) -> Result<Loaded> {
@@ -279,14 +320,21 @@ impl Conductor {
             let cx = Context { now, held: &held, limit: PARALLEL, answer_s: ANSWER_S, approve_all };
             let mut workflow = (*loaded.workflow).clone();
             for event in &events {
+                scene.rehearse(&workflow, event).await?;
                 workflow.advance(event.clone(), &cx, &mut self.step_ids(now)).map_err(refused)?;
             }
             let mut seen = BTreeSet::new();
-            while let Some(at) =
-                workflow.steps.iter().position(|s| s.status == StepStatus::InProgress && !seen.contains(&s.id))
-            {
+            let open = |s: &Step| matches!(s.status, StepStatus::InProgress | StepStatus::Unknown);
+            while let Some(at) = workflow.steps.iter().position(|s| open(s) && !seen.contains(&s.id)) {
                 let mut step = workflow.steps[at].clone();
                 seen.insert(step.id.clone());
+                if step.status == StepStatus::Unknown {
+                    if let Some(ended) = scene.settled(&workflow, &step).await? {
+                        let event = Event::Ended { step: step.id, ended };
+                        workflow.advance(event, &cx, &mut self.step_ids(now)).map_err(refused)?;
+                    }
+                    continue;
+                }
                 if step.started_at == Some(now) && step.role.is_none() {
                     match scene.role(&step).await? {
                         Ok(role) => step.role = role,
@@ -308,6 +356,7 @@ impl Conductor {
                     }
                 }
             }
+            scene.settle_passed_by(&workflow).await?;
             let due_at = scene.due(workflow.due(&cx), &workflow);
             let change = change(&loaded, &workflow, scene.outbox(), due_at, moves, actor, now)?;
             let row = WorkflowRow { version: loaded.row.version + 1, ..change.row.clone() };
@@ -429,7 +478,7 @@ fn change(
     let body = Body {
         approve_all: workflow.approve_all.clone(),
         cancelled_by: workflow.cancelled_by.clone(),
-        failure: workflow.failure().map(|step| format!("{}: {}", step.title(), step.reason)),
+        failure: workflow.trouble(),
         ..loaded.body.clone()
     };
     let begun = workflow.steps.iter().any(|step| step.status != StepStatus::Pending);
@@ -459,7 +508,7 @@ fn change(
 
 /// Whether there is something of a part: it was deployed, or an apply of it ended badly.
 pub fn is_there(part: &serde_json::Value) -> bool {
-    part["status"] == "active" || part["status"] == "error"
+    deployed::status_of(part).is_there()
 }
 
 /// Components that an install leaves out.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::{Ended, Judged, Plan, Step, StepStatus, Work, Workflow};
+use engine::{Changes, Ended, Event, Judged, Plan, Step, StepStatus, Work, Workflow};
 use model::waiting::Presence;
-use model::{Digest, JobId, JobState, StepId, Timestamp};
+use model::{Digest, JobId, JobState, PartStatus, StepId, Timestamp};
 use serde_json::{Value, json};
 use store::{Install, Job, Result, Runner, StoreError};
 
+use super::deployed::status_of;
 use super::simulate::Simulation;
 use super::{CLAIM_S, Loaded, WAIT_S, policies};
 use crate::app::{InstallTree, effective_inputs};
@@ -137,8 +138,10 @@ impl<'a> Scene<'a> {
                 let mut stack = self.part(STACK).await?;
                 let joined = self.simulated || self.runner().await?.generation > 0;
                 if !joined && stack["status"] != "active" {
-                    let reason = "waits until the stack is applied and the runner has joined";
-                    return Ok(Known::Reason(reason.into()));
+                    let name = &self.install.name;
+                    let reason =
+                        format!("waits for the runner to join: run what `ferry runners join-command {name}` prints");
+                    return Ok(Known::Reason(reason));
                 }
                 if stack["status"] != "active" {
                     stack["status"] = json!("active");
@@ -149,13 +152,16 @@ impl<'a> Scene<'a> {
             Work::AwaitRunner => {
                 let conductor = self.conductor;
                 let online = self.simulated || matches!(conductor.presence(self.runner().await?), Presence::Online);
-                let reason = "waits for the runner: it is not connected";
-                return Ok(if online { Known::Ended(Ended::Success) } else { Known::Reason(reason.into()) });
+                let name = &self.install.name;
+                let reason = format!(
+                    "waits for the runner: it is not connected; start it, or bring one up with `ferry runners join-command {name}`"
+                );
+                return Ok(if online { Known::Ended(Ended::Success) } else { Known::Reason(reason) });
             }
             _ => {}
         }
         // What waited for long must not bring an older version back by itself.
-        let deploys = step.work.is_plan() && !step.work.is_teardown() && !step.look_only;
+        let deploys = step.work.is_plan() && !self.is_about_deployed(step) && !step.look_only;
         if deploys && !self.loaded.body.chosen {
             let there = self.part(&step.work.target()).await?["config_version"].as_u64().unwrap_or_default();
             if there > self.loaded.body.config_version {
@@ -177,6 +183,9 @@ impl<'a> Scene<'a> {
         }
         if self.simulated {
             return self.simulate(workflow, step, now).await;
+        }
+        if let Some(ended) = self.nothing_there(step).await? {
+            return Ok(Known::Ended(ended));
         }
         match &step.work {
             Work::Action { .. } | Work::Script { .. } => self.job(workflow, step).await,
@@ -222,7 +231,7 @@ impl<'a> Scene<'a> {
             }
             JobState::Cancelled => Known::Ended(Ended::Cancelled(job.reason)),
             JobState::Unknown => Known::Reason(format!(
-                "nobody can say how job {} ended; look, then say it with `ferry jobs settle {}`",
+                "the outcome of job {} is unknown: look at what it did, then record it with `ferry jobs settle {} --as OUTCOME`",
                 job.id, job.id
             )),
             JobState::Queued | JobState::Claimed | JobState::Running => Known::Reason(String::new()),
@@ -232,6 +241,11 @@ impl<'a> Scene<'a> {
     /// What a plan is made of: what the config says, the inputs it reads, the state of what it needs; and how often its target was
     /// changed before. The first part alone tells whether there is anything to do.
     pub(super) async fn basis(&mut self, step: &Step) -> Result<(String, String)> {
+        if self.is_about_deployed(step) {
+            let part = self.part(&step.work.target()).await?;
+            let content = part["content"].as_str().unwrap_or_default().to_owned();
+            return Ok((format!("{content}@{}", part["generation"].as_u64().unwrap_or_default()), content));
+        }
         let document = self.document().await?;
         let config = &document.config;
         if self.inputs.is_none() {
@@ -285,7 +299,15 @@ impl<'a> Scene<'a> {
         if step.started_at.is_some_and(|at| at <= now && at.plus_ms(draw.lasts_ms) > now) {
             return Ok(Known::Nothing);
         }
+        if draw.unknown && step.work.is_apply() {
+            self.changed_halfway(step, PartStatus::Unknown, None).await?;
+            let text = "it was simulated to vanish: its outcome is unknown; a retry plans again, and asks".to_owned();
+            return Ok(Known::Ended(Ended::Unknown(text)));
+        }
         if draw.fails {
+            if step.work.is_apply() {
+                self.changed_halfway(step, PartStatus::Error, None).await?;
+            }
             return Ok(Known::Ended(Ended::Failed("it was simulated to fail".into())));
         }
         Ok(Known::Ended(match &step.work {
@@ -293,7 +315,7 @@ impl<'a> Scene<'a> {
                 let target = step.work.target();
                 let (basis, content) = self.basis(step).await?;
                 let part = self.part(&target).await?;
-                let deployed = part["status"] == "active";
+                let deployed = status_of(&part).is_there();
                 let teardown = step.work.is_teardown();
                 let (changes, mut display) =
                     draw.plan(&target, deployed, teardown, part["content"] == json!(content), step.look_only);
@@ -301,7 +323,9 @@ impl<'a> Scene<'a> {
                     if teardown { Default::default() } else { self.judge(step, &mut display).await? };
                 let digest = Digest::of(json!([basis, display, step.id]).to_string().as_bytes()).to_string();
                 self.outbox.displays.push((step.id.clone(), display));
-                let plan = Plan { digest, changes, basis, policies };
+                let ask = self.uncertain(step).await?;
+                self.note_inputs(step, &changes).await?;
+                let plan = Plan { digest, changes, basis, policies, ask };
                 match denied {
                     Some(reason) => Ended::Denied(plan, reason),
                     None => Ended::Planned(plan),
@@ -327,6 +351,16 @@ impl<'a> Scene<'a> {
             }
             _ => Ended::Success,
         }))
+    }
+
+    /// In a simulated org there is no job to settle: whoever says that an apply of unknown outcome has succeeded settles its step.
+    pub(super) async fn rehearse(&mut self, workflow: &Workflow, event: &Event) -> Result<()> {
+        let Event::Ended { step, ended: Ended::Success } = event else { return Ok(()) };
+        let step = workflow.steps.iter().find(|known| known.id == *step && known.status == StepStatus::Unknown);
+        match step {
+            Some(step) if self.simulated => self.applied(workflow, step).await,
+            _ => Ok(()),
+        }
     }
 
     /// What policies say about a step; all of it is shown with the plan.
@@ -413,23 +447,52 @@ impl<'a> Scene<'a> {
         };
         let part = self.part(&target).await?;
         // The same image again is nothing new to those that use it.
-        let same = part["status"] == "active" && part["content"] == json!(content);
+        let same = status_of(&part) == PartStatus::Active && part["content"] == json!(content);
         if same && matches!(step.work, Work::SyncImage { .. }) {
             return Ok(());
         }
         let generation = part["generation"].as_u64().unwrap_or_default() + 1;
         let value = if step.work.is_teardown() {
-            json!({ "status": "inactive", "generation": generation, "outputs": {} })
+            json!({ "status": PartStatus::Inactive.as_str(), "generation": generation, "outputs": {} })
         } else {
             let document = self.document().await?;
             let outputs = self.simulation.outputs(&document, step.work.component());
+            let version = if self.is_about_deployed(step) {
+                part["config_version"].clone()
+            } else {
+                json!(self.loaded.body.config_version)
+            };
             json!({
-                "status": "active", "generation": generation, "content": content, "outputs": outputs,
-                "config_version": self.loaded.body.config_version,
+                "status": PartStatus::Active.as_str(), "generation": generation, "content": content, "outputs": outputs,
+                "config_version": version, "inputs_version": self.inputs_version(&part, step).await?,
             })
         };
         self.outbox.parts.insert(target, value);
         Ok(())
+    }
+
+    /// A plan that changes nothing says that the part is as today's inputs want it.
+    pub(super) async fn note_inputs(&mut self, step: &Step, changes: &Changes) -> Result<()> {
+        if !changes.is_noop() || step.look_only || self.is_about_deployed(step) {
+            return Ok(());
+        }
+        let target = step.work.target();
+        let mut part = self.part(&target).await?;
+        let version = self.inputs_version(&part, step).await?;
+        if status_of(&part) == PartStatus::Active && part["inputs_version"] != version {
+            part["inputs_version"] = version;
+            self.note_part(target, part);
+        }
+        Ok(())
+    }
+
+    /// The version of the inputs that a part is deployed with. An apply is begun only if those that it reads are as they were planned.
+    pub(super) async fn inputs_version(&self, part: &Value, step: &Step) -> Result<Value> {
+        if self.is_about_deployed(step) {
+            return Ok(part["inputs_version"].clone());
+        }
+        let now = self.conductor.store.current_inputs(&self.install.org_id, &self.install.id).await?;
+        Ok(json!(now.map(|now| now.version)))
     }
 
     /// When to look again though nothing happens.

@@ -15,13 +15,15 @@ pub(super) struct Simulation {
     /// The longest that a step takes; each takes between half of it and all of it.
     step_ms: u64,
     fail_percent: u64,
+    /// How many applies end and nobody knows how.
+    unknown_percent: u64,
     /// How many looks find that something has drifted.
     drift_percent: u64,
 }
 
 impl Default for Simulation {
     fn default() -> Self {
-        Self { seed: 1, step_ms: 200, fail_percent: 0, drift_percent: 0 }
+        Self { seed: 1, step_ms: 200, fail_percent: 0, unknown_percent: 0, drift_percent: 0 }
     }
 }
 
@@ -30,6 +32,7 @@ impl Default for Simulation {
 pub(super) struct Draw {
     pub(super) lasts_ms: i64,
     pub(super) fails: bool,
+    pub(super) unknown: bool,
     drifts: bool,
     count: u64,
     replaces: bool,
@@ -50,6 +53,7 @@ impl Simulation {
         Draw {
             lasts_ms: (half + number(0) % (self.step_ms - half + 1)) as i64,
             fails: number(8) % 100 < self.fail_percent,
+            unknown: number(40) % 100 < self.unknown_percent,
             drifts: number(16) % 100 < self.drift_percent,
             count: 1 + number(24) % 5,
             replaces: number(32) % 10 == 0,

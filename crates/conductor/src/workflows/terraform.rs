@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::ComponentKind;
-use engine::{Changes, ComponentOp, Ended, Judged, Plan, SandboxOp, Step, Work, Workflow};
+use engine::{Changes, ComponentOp, Ended, Judged, Plan, SandboxOp, Step, StepStatus, Work, Workflow};
 use model::build::PolicySpec;
 use model::spec::JobSpec;
-use model::terraform::{DISPLAY_OPEN_BYTES, Module, Program, ResourceStatus, TerraformOperation, TerraformSpec};
+use model::terraform::{
+    DISPLAY_OPEN_BYTES, Module, NOT_BEGUN, Program, ResourceStatus, STALE_PLAN, STATE_LOST, STATE_WAITING, SealedValue,
+    TerraformOperation, TerraformSpec,
+};
 use model::time::parse_duration;
-use model::{ConfigId, Digest, JobState, WorkspaceId, constants};
+use model::{ConfigId, Digest, JobId, JobState, PartStatus, WorkspaceId, constants};
 use serde_json::{Map, Value, json};
 use store::{BuildStatus, EntityKind, Job, Result, StoreError};
 
+use super::deployed::{Applied, status_of};
 use super::policies;
 use super::scene::{Known, Scene, plan_of, plan_step_of, unsupported};
 use crate::Document;
@@ -36,6 +40,20 @@ struct Wanted {
     policies: Vec<PolicySpec>,
 }
 
+/// What a job of Terraform is given.
+struct Prepared {
+    program: Program,
+    version: String,
+    module: Module,
+    vars: BTreeMap<String, String>,
+    var_files: Vec<String>,
+    env: BTreeMap<String, String>,
+    secrets: Vec<String>,
+    sealed: Vec<SealedValue>,
+    timeout_s: u64,
+    policies: Vec<PolicySpec>,
+}
+
 /// What keeps a step from beginning.
 enum NotYet {
     Waits(String),
@@ -47,8 +65,9 @@ impl Scene<'_> {
     pub(super) async fn terraform(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
         let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
             let known = self.without_job(workflow, step);
-            // It is made when what it needs is there.
+            // It is made when what it needs is there. What was deployed once is there.
             if matches!(known, Known::Nothing)
+                && self.applied_last(step).await?.is_none()
                 && let Err(not_yet) = self.module_of(step).await?
             {
                 self.jobless.retain(|id| *id != step.id);
@@ -65,23 +84,72 @@ impl Scene<'_> {
         match (job.state, step.work.is_apply()) {
             (JobState::Finished, false) => self.planned(step, &job).await,
             (JobState::Finished, true) => {
-                let told = self.conductor.outputs(&job).await?;
+                let told = self.conductor.apply_outputs(&job).await?;
                 self.applied_for_real(workflow, step, &told).await?;
                 Ok(Known::Ended(Ended::Success))
             }
             (JobState::Unknown, true) if job.released => {
-                self.changed_halfway(step).await?;
+                self.changed_halfway(step, PartStatus::Unknown, Some(&job.id)).await?;
                 Ok(Known::Ended(Ended::Unknown(self.unknown(&job).await?)))
             }
-            (JobState::Failed, _) if job.error_code.as_deref() == Some("stale_plan") => {
+            (JobState::Failed, _) if job.error_code.as_deref() == Some(STALE_PLAN) => {
                 Ok(Known::Ended(Ended::Stale(job.reason)))
             }
-            (JobState::Failed | JobState::TimedOut | JobState::Cancelled, true) if job.started_at.is_some() => {
-                self.changed_halfway(step).await?;
+            (JobState::Failed | JobState::TimedOut | JobState::Cancelled, true) if has_begun(&job) => {
+                let (status, certain) = halfway(&job);
+                self.changed_halfway(step, status, Some(&job.id).filter(|_| !certain)).await?;
                 Ok(self.with_job(workflow, job))
             }
             _ => Ok(self.with_job(workflow, job)),
         }
+    }
+
+    /// How a step ended whose outcome was unknown: somebody has looked, or the runner has told after all.
+    pub(super) async fn settled(&mut self, workflow: &Workflow, step: &Step) -> Result<Option<Ended>> {
+        if self.simulated || !step.work.is_apply() {
+            return Ok(None);
+        }
+        let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
+            return Ok(None);
+        };
+        if !job.state.is_terminal() {
+            return Ok(None);
+        }
+        // Somebody may have gone on meanwhile: then the part is what they made of it.
+        let part = self.part(&step.work.target()).await?;
+        let untouched = part["unsettled"].as_str() == Some(job.id.as_str());
+        if job.state == JobState::Finished && untouched {
+            let told = self.conductor.apply_outputs(&job).await?;
+            self.applied_for_real(workflow, step, &told).await?;
+        } else if untouched {
+            let mut part = part;
+            part["status"] = json!(PartStatus::Error.as_str());
+            self.note_part(step.work.target(), part);
+        }
+        Ok(match self.with_job(workflow, job) {
+            Known::Ended(ended) => Some(ended),
+            Known::Nothing | Known::Reason(_) => None,
+        })
+    }
+
+    /// An apply that people went past while its outcome was unknown, and that is known to have succeeded by now: its part says so,
+    /// unless somebody has worked on it since.
+    pub(super) async fn settle_passed_by(&mut self, workflow: &Workflow) -> Result<()> {
+        if self.simulated {
+            return Ok(());
+        }
+        let passed = |step: &&Step| matches!(step.status, StepStatus::UserSkipped | StepStatus::Discarded);
+        for step in workflow.steps.iter().filter(|step| step.work.is_apply()).filter(passed) {
+            let part = self.part(&step.work.target()).await?;
+            let Some(unsettled) = part["unsettled"].as_str() else { continue };
+            let job = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await?;
+            let Some(job) = job.filter(|job| job.id.as_str() == unsettled && job.state == JobState::Finished) else {
+                continue;
+            };
+            let told = self.conductor.apply_outputs(&job).await?;
+            self.applied_for_real(workflow, step, &told).await?;
+        }
+        Ok(())
     }
 
     async fn planned(&mut self, step: &Step, job: &Job) -> Result<Known> {
@@ -116,7 +184,9 @@ impl Scene<'_> {
         }
         let denied = display["policies"]["verdicts"].as_array().and_then(|said| policies::denied_by(said));
         self.outbox_display(step, display);
-        let plan = Plan { digest: row.plan.digest().to_string(), changes, basis, policies: judged };
+        let ask = self.uncertain(step).await?;
+        self.note_inputs(step, &changes).await?;
+        let plan = Plan { digest: row.plan.digest().to_string(), changes, basis, policies: judged, ask };
         Ok(Known::Ended(match denied {
             Some(reason) => Ended::Denied(plan, reason),
             None => Ended::Planned(plan),
@@ -126,10 +196,10 @@ impl Scene<'_> {
     /// Whether it is noted here that the target is as the step wants it. After an apply of which nobody knows how it ended, or
     /// of a state that was taken over, there may be nothing left to change: then an apply that changes nothing tells what is there.
     async fn is_noted(&self, step: &Step) -> Result<bool> {
-        let part = self.part(&step.work.target()).await?;
+        let status = status_of(&self.part(&step.work.target()).await?);
         Ok(match step.work.is_teardown() {
-            true => part.is_null() || part["status"] == "inactive",
-            false => part["status"] == "active",
+            true => !status.is_there(),
+            false => status == PartStatus::Active,
         })
     }
 
@@ -141,12 +211,17 @@ impl Scene<'_> {
         let plan = plan_of(workflow, step);
         let content = plan.and_then(|plan| plan.basis.split('@').next()).unwrap_or_default().to_owned();
         let value = if step.work.is_teardown() {
-            json!({ "status": "inactive", "generation": generation, "outputs": {} })
+            json!({ "status": PartStatus::Inactive.as_str(), "generation": generation, "outputs": {} })
         } else {
+            let (version, id) = match self.is_about_deployed(step) {
+                true => (part["config_version"].clone(), part["config_id"].clone()),
+                false => (json!(self.loaded.body.config_version), json!(self.loaded.body.config_id)),
+            };
             let mut value = json!({
-                "status": "active", "generation": generation, "content": content,
+                "status": PartStatus::Active.as_str(), "generation": generation, "content": content,
                 "outputs": told.get("outputs").cloned().unwrap_or_else(|| json!({})),
-                "config_version": self.loaded.body.config_version, "config_id": self.loaded.body.config_id,
+                "config_version": version, "config_id": id, "inputs_version": self.inputs_version(&part, step).await?,
+                "applied_us": self.conductor.now().micros(),
             });
             if let Some(sealed) = told.get(SEALED) {
                 value[SEALED] = sealed.clone();
@@ -159,16 +234,19 @@ impl Scene<'_> {
 
     /// An apply that did not end well may have changed anything: what was planned before is not good any more, and there is
     /// something to tear down.
-    async fn changed_halfway(&mut self, step: &Step) -> Result<()> {
+    ///
+    /// With `job`, what is there is not certain: until another apply succeeds, every plan of the part asks.
+    pub(super) async fn changed_halfway(&mut self, step: &Step, status: PartStatus, job: Option<&JobId>) -> Result<()> {
         let target = step.work.target();
         let mut part = self.part(&target).await?;
         if !part.is_object() {
             part = json!({ "outputs": {} });
         }
         part["generation"] = json!(part["generation"].as_u64().unwrap_or_default() + 1);
-        part["status"] = json!("error");
+        part["status"] = json!(status.as_str());
+        part["unsettled"] = json!(job);
         part["content"] = Value::Null;
-        if !step.work.is_teardown() {
+        if !self.is_about_deployed(step) {
             part["config_version"] = json!(self.loaded.body.config_version);
             part["config_id"] = json!(self.loaded.body.config_id);
         }
@@ -193,14 +271,14 @@ impl Scene<'_> {
             (false, more) => format!("begun and not ended: {}, and {more} more", open.join(", ")),
         };
         Ok(format!(
-            "nobody can say how job {} ended; beyond the saved state there may be more ({named}). `ferry states history {} …` shows whether a state was rescued (quarantined), to be restored first; a retry plans again",
+            "the outcome of job {} is unknown; beyond the saved state there may be more ({named}). `ferry states history {} …` shows whether a state was rescued (quarantined), to be restored first; a retry plans again, and asks",
             job.id, self.install.name
         ))
     }
 
     /// The config that a step is about: what is torn down is torn down as it was deployed.
     async fn config_for(&mut self, step: &Step) -> Result<(ConfigId, Arc<Document>)> {
-        if step.work.is_teardown() {
+        if self.is_about_deployed(step) {
             let part = self.part(&step.work.target()).await?;
             if let Some(id) = part["config_id"].as_str().and_then(|id| ConfigId::parse(id).ok()) {
                 match self.conductor.document(&self.install.org_id, &self.install.app_id, &id).await {
@@ -303,59 +381,32 @@ impl Scene<'_> {
 
     /// Makes the job of a step.
     pub(super) async fn start_terraform(&mut self, workflow: &Workflow, step: &Step) -> Result<()> {
-        let given = match self.module_of(step).await? {
-            Ok(given) => given,
-            Err(NotYet::Fails(reason)) => return Err(StoreError::Conflict(reason)),
-            // Looked at again.
-            Err(NotYet::Waits(_)) => return Ok(()),
+        let target = step.work.target();
+        let prepared = match self.applied_last(step).await? {
+            Some(applied) => self.as_applied(step, applied).await?,
+            None => match self.as_configured(step, &target).await? {
+                Some(prepared) => prepared,
+                // Looked at again.
+                None => return Ok(()),
+            },
         };
         let (basis, _) = self.basis(step).await?;
-        let tree = self.tree().await?;
-        let texts = json!({ "vars": given.vars, "var_files": given.var_files, "env": given.env });
-        let (rendering, mut sealed) = tree.render(&texts);
-        let target = step.work.target();
-        sealed.extend(remembered(&self.part(&target).await?));
-        if let Some(problem) = rendering.problems.first() {
-            let place = problem.path.trim_start_matches('/').replace('/', ".");
-            let text = tree.masked(&problem.message);
-            return Err(StoreError::Conflict(format!("{target} can't be rendered: {place}: {text}")));
-        }
         let conductor = self.conductor;
         let (org, now) = (&self.install.org_id, conductor.now());
         let new = WorkspaceId::new(now, conductor.random_u128());
         let workspace = conductor.store.workspace_for(org, &self.install.id, &target, new, now).await?;
-        let destroy = step.work.is_teardown();
-        let operation = if step.work.is_apply() {
-            let plan_job = match plan_step_of(workflow, step) {
-                Some(plan) => conductor.store.job_of_step(org, &plan.id).await?,
-                None => None,
-            };
-            let plan_job = plan_job.ok_or(StoreError::NotFound("plan of the step"))?;
-            let (row, _) = conductor
-                .store
-                .plan_of_job(org, &plan_job.id)
-                .await?
-                .ok_or(StoreError::NotFound("plan of the step"))?;
-            let approved = plan_of(workflow, step).map(|plan| plan.digest.clone());
-            if approved != Some(row.plan.digest().to_string()) {
-                return Err(StoreError::Conflict("the plan is not the one that was approved".into()));
-            }
-            TerraformOperation::Apply { plan: Box::new(row.plan), destroy }
-        } else {
-            TerraformOperation::Plan { destroy }
-        };
-        let (program, version) = Program::parse(&given.version);
+        let operation = self.operation(workflow, step).await?;
         let spec = TerraformSpec {
             workspace_id: workspace.id,
             target: target.clone(),
-            program,
-            version,
-            module: given.module,
-            vars: rendered(&rendering.value["vars"])?,
-            var_files: rendered(&rendering.value["var_files"])?,
-            env: rendered(&rendering.value["env"])?,
+            program: prepared.program,
+            version: prepared.version,
+            module: prepared.module,
+            vars: prepared.vars,
+            var_files: prepared.var_files,
+            env: prepared.env,
             operation,
-            policies: given.policies,
+            policies: prepared.policies,
             basis,
         };
         let work = match step.work.component() {
@@ -366,14 +417,101 @@ impl Scene<'_> {
             name: Some(step.title()),
             install: Some((self.install.id.clone(), self.install.app_id.clone())),
             target: Some(format!("terraform/{target}")),
-            secrets: tree.secrets(),
-            sealed,
+            secrets: prepared.secrets,
+            sealed: prepared.sealed,
             role: step.role.clone(),
             step_id: Some(step.id.clone()),
-            ..Draft::new(work, given.timeout_s.min(constants::ACTION_TIMEOUT_MAX_S))
+            ..Draft::new(work, prepared.timeout_s.min(constants::ACTION_TIMEOUT_MAX_S))
         };
         let runner = conductor.store.runner(org, self.install.runner_id.as_str()).await?;
         conductor.submit(draft, &runner, self.loaded.row.created_by.as_str(), None).await.map(drop)
+    }
+
+    /// What a job is given, as the last apply of its target had it.
+    async fn as_applied(&mut self, step: &Step, applied: Applied) -> Result<Prepared> {
+        let Applied { spec, terraform } = applied;
+        let (_, document) = self.config_for(step).await?;
+        let mut sealed = spec.sealed;
+        sealed.extend(remembered(&self.part(&step.work.target()).await?));
+        Ok(Prepared {
+            program: terraform.program,
+            version: terraform.version,
+            module: terraform.module,
+            vars: terraform.vars,
+            var_files: terraform.var_files,
+            env: terraform.env,
+            secrets: spec.secrets,
+            sealed,
+            timeout_s: spec.timeout_s,
+            policies: asked(&document, step),
+        })
+    }
+
+    /// What a job is given, rendered from the config and what is known of the install now; None where it must wait.
+    async fn as_configured(&mut self, step: &Step, target: &str) -> Result<Option<Prepared>> {
+        let given = match self.module_of(step).await? {
+            Ok(given) => given,
+            Err(NotYet::Fails(reason)) => return Err(StoreError::Conflict(reason)),
+            Err(NotYet::Waits(_)) => return Ok(None),
+        };
+        let tree = self.tree().await?;
+        let texts = json!({ "vars": given.vars, "var_files": given.var_files, "env": given.env });
+        let (rendering, mut sealed) = tree.render(&texts);
+        sealed.extend(remembered(&self.part(target).await?));
+        if let Some(problem) = rendering.problems.first() {
+            let place = problem.path.trim_start_matches('/').replace('/', ".");
+            let text = tree.masked(&problem.message);
+            return Err(StoreError::Conflict(format!("{target} can't be rendered: {place}: {text}")));
+        }
+        let (program, version) = Program::parse(&given.version);
+        Ok(Some(Prepared {
+            program,
+            version,
+            module: given.module,
+            vars: rendered(&rendering.value["vars"])?,
+            var_files: rendered(&rendering.value["var_files"])?,
+            env: rendered(&rendering.value["env"])?,
+            secrets: tree.secrets(),
+            sealed,
+            timeout_s: given.timeout_s,
+            policies: given.policies,
+        }))
+    }
+
+    /// Plans, or applies exactly the plan that was approved.
+    async fn operation(&self, workflow: &Workflow, step: &Step) -> Result<TerraformOperation> {
+        let destroy = step.work.is_teardown();
+        if !step.work.is_apply() {
+            return Ok(TerraformOperation::Plan { destroy });
+        }
+        let (store, org) = (&self.conductor.store, &self.install.org_id);
+        let plan_job = match plan_step_of(workflow, step) {
+            Some(plan) => store.job_of_step(org, &plan.id).await?,
+            None => None,
+        };
+        let plan_job = plan_job.ok_or(StoreError::NotFound("plan of the step"))?;
+        let found = store.plan_of_job(org, &plan_job.id).await?;
+        let (row, _) = found.ok_or(StoreError::NotFound("plan of the step"))?;
+        let approved = plan_of(workflow, step).map(|plan| plan.digest.clone());
+        if approved != Some(row.plan.digest().to_string()) {
+            return Err(StoreError::Conflict("the plan is not the one that was approved".into()));
+        }
+        Ok(TerraformOperation::Apply { plan: Box::new(row.plan), destroy })
+    }
+}
+
+/// Whether an apply may have changed anything.
+fn has_begun(job: &Job) -> bool {
+    job.started_at.is_some() && !job.error_code.as_deref().is_some_and(|code| NOT_BEGUN.contains(&code))
+}
+
+/// What an apply that did not succeed leaves, and whether the saved state tells what is there.
+fn halfway(job: &Job) -> (PartStatus, bool) {
+    match job.error_code.as_deref() {
+        Some(STATE_WAITING | STATE_LOST) => (PartStatus::Unknown, false),
+        // A person said so; no runner told.
+        Some(store::SETTLED) => (PartStatus::Error, false),
+        _ => (PartStatus::Error, true),
     }
 }
 

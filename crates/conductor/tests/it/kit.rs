@@ -23,10 +23,10 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) clock: FakeClock,
     pub(crate) install: Install,
-    account: AccountId,
+    pub(crate) account: AccountId,
 }
 
-fn unique() -> u128 {
+pub(crate) fn unique() -> u128 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
 }
@@ -102,7 +102,7 @@ impl World {
         };
         let own = runner(install.runner_id.clone(), "one", RunnerKind::Install, Some(install.id.clone()));
         let inputs = InstallInputs::first(InputsId::new(now, unique()), &install, BTreeMap::new());
-        store.create_install(install.clone(), own, inputs, None).await?;
+        store.create_install(install.clone(), own, inputs, None, None).await?;
         let world = Self { store, clock, install, account };
         world.commit(app).await?;
         Ok(world)

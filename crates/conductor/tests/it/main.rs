@@ -1,4 +1,5 @@
 //! What the conductor does by itself, on both databases and by a clock of ours.
 
+mod installs;
 mod kit;
 mod schedules;

@@ -48,7 +48,7 @@ impl Run {
 
     fn plan(&mut self, name: &str, changes: Changes) {
         let (digest, basis) = (format!("digest of {}", self.step(name).id), String::new());
-        self.end(name, Ended::Planned(Plan { digest, changes, basis, policies: Judged::default() }));
+        self.end(name, Ended::Planned(Plan { digest, changes, basis, policies: Judged::default(), ask: None }));
     }
 
     fn answer(&mut self, name: &str, response: Response) -> Result<(), Refused> {
@@ -97,7 +97,7 @@ fn independent_components_run_side_by_side() {
 fn nobody_approves_what_policies_deny() {
     let mut run = deploy();
     let judged = Judged { asked: 1, evaluated: 1, denied: 1, warned: 0 };
-    let plan = |judged| Plan { digest: "d".into(), changes: CHANGE, basis: String::new(), policies: judged };
+    let plan = |judged| Plan { digest: "d".into(), changes: CHANGE, basis: String::new(), policies: judged, ask: None };
     run.tell(Event::ApproveAll { by: "ann".into() }).expect("told");
     run.end("sync and plan db", Ended::Denied(plan(judged), "policy `p` denies it".into()));
     assert_eq!(run.status("sync and plan db"), StepStatus::Error, "and is not tried again by itself");
@@ -126,6 +126,77 @@ fn after_an_unknown_end_a_person_is_asked() {
     assert_eq!(run.status("apply queue"), StepStatus::InProgress, "others are not held up");
     run.tell(Event::ApproveAll { by: "ann, who has looked".into() }).expect("told");
     assert_eq!(run.status("apply db (retry 1)"), StepStatus::InProgress);
+}
+
+/// Why a person is asked comes with the plan: the target is uncertain, whichever workflow looks at it.
+#[test]
+fn an_uncertain_target_is_never_approved_beforehand() {
+    let mut run = deploy();
+    run.tell(Event::ApproveAll { by: "ann".into() }).expect("told");
+    let plan = Plan {
+        digest: "d".into(),
+        changes: CHANGE,
+        basis: String::new(),
+        policies: Judged::default(),
+        ask: Some("the outcome of job j is unknown".into()),
+    };
+    run.end("sync and plan db", Ended::Planned(plan));
+    assert_eq!(run.status("sync and plan db"), StepStatus::ApprovalAwaiting);
+    let reason = &run.step("sync and plan db").reason;
+    assert_eq!(reason, "waits for a person's approval: the outcome of job j is unknown");
+    run.answer("sync and plan db", Response::Approve).expect("approved");
+    assert_eq!(run.status("apply db"), StepStatus::InProgress);
+}
+
+#[test]
+fn an_unknown_end_that_is_settled_goes_on_or_waits_for_people() {
+    let unknown = || {
+        let mut run = deploy();
+        run.plan("sync and plan db", CHANGE);
+        run.answer("sync and plan db", Response::Approve).expect("approved");
+        run.end("apply db", Ended::Unknown("vanished".into()));
+        run.end("sync img", Ended::Success);
+        run.plan("sync and plan queue", NOTHING);
+        assert_eq!(run.workflow.status(), WorkflowStatus::Error);
+        run
+    };
+    let mut run = unknown();
+    let step = run.step("apply db").id.clone();
+    run.tell(Event::Ended { step, ended: Ended::Success }).expect("told");
+    assert_eq!(run.status("apply db"), StepStatus::Success);
+    assert_eq!(run.status("pre-deploy-component api: second"), StepStatus::InProgress, "the workflow goes on");
+    let mut run = unknown();
+    let step = run.step("apply db").id.clone();
+    run.tell(Event::Ended { step, ended: Ended::Failed("settled".into()) }).expect("told");
+    assert_eq!(run.status("apply db"), StepStatus::Error, "`max_auto_retries` is for failures that are known");
+    assert_eq!(run.workflow.status(), WorkflowStatus::Error);
+}
+
+#[test]
+fn a_skipped_failure_is_no_success() {
+    let mut run = deploy();
+    run.end("sync img", Ended::Success);
+    run.plan("sync and plan queue", NOTHING);
+    run.plan("sync and plan db", NOTHING);
+    run.end("pre-deploy-component api: second", Ended::Success);
+    run.end("pre-deploy-component api: first", Ended::Success);
+    run.plan("sync and plan api", CHANGE);
+    run.answer("sync and plan api", Response::Approve).expect("approved");
+    run.end("apply api", Ended::Failed("boom".into()));
+    let step = run.step("apply api").id.clone();
+    run.tell(Event::Skip { step, by: "ann".into() }).expect("skipped");
+    assert_eq!(run.step("apply api").reason, "boom; skipped by ann", "why it failed is not forgotten");
+    assert_eq!(run.status("post-deploy-component api: second"), StepStatus::AutoSkipped, "nothing was deployed");
+    run.plan("sync and plan web", NOTHING);
+    run.end("post-deploy-all-components: third", Ended::Success);
+    assert_eq!(run.workflow.status(), WorkflowStatus::FinishedWithSkips);
+    assert!(run.workflow.status().is_over());
+    assert_eq!(run.workflow.status().as_str(), "warning", "a word of the API's own list");
+    let trouble = run.workflow.trouble().expect("told");
+    assert_eq!(trouble, "finished without apply api (boom; skipped by ann)");
+    // Whoever approves what is over a moment later made no mistake.
+    run.tell(Event::ApproveAll { by: "ann".into() }).expect("harmless");
+    assert_eq!(run.workflow.status(), WorkflowStatus::FinishedWithSkips);
 }
 
 #[test]
@@ -237,7 +308,7 @@ fn who_denies_may_go_on_without_it_and_without_its_dependents() {
     }
     assert_eq!(run.status("post-deploy-all-components: third"), StepStatus::InProgress);
     run.end("post-deploy-all-components: third", Ended::Success);
-    assert_eq!(run.workflow.status(), WorkflowStatus::Success);
+    assert_eq!(run.workflow.status(), WorkflowStatus::FinishedWithSkips);
 
     let mut run = deploy();
     run.end("sync img", Ended::Success);
@@ -299,7 +370,7 @@ fn a_teardown_may_go_on_after_an_error() {
     run.plan("deprovision sandbox plan", CHANGE);
     run.end("deprovision sandbox apply plan", Ended::Success);
     run.end("post-deprovision: third", Ended::Success);
-    assert_eq!(run.workflow.status(), WorkflowStatus::Success);
+    assert_eq!(run.workflow.status(), WorkflowStatus::FinishedWithSkips, "the hook that was skipped had failed");
 }
 
 #[test]
@@ -345,7 +416,7 @@ fn event(run: &Run, kind: u8, at: usize) -> Event {
     let id = step.id.clone();
     let plan = |changes| {
         let digest = format!("digest of {id}");
-        Ended::Planned(Plan { digest, changes, basis: String::new(), policies: Judged::default() })
+        Ended::Planned(Plan { digest, changes, basis: String::new(), policies: Judged::default(), ask: None })
     };
     let success = if step.work.is_plan() { plan(CHANGE) } else { Ended::Success };
     let answered = |response| Event::Answered {
@@ -471,7 +542,7 @@ proptest! {
             let ended = match work {
                 Work::SandboxPlan { .. } | Work::ComponentPlan { .. } => {
                     let digest = format!("digest of {step}");
-                    Ended::Planned(Plan { digest, changes: CHANGE, basis: String::new(), policies: Judged::default() })
+                    Ended::Planned(Plan { digest, changes: CHANGE, basis: String::new(), policies: Judged::default(), ask: None })
                 }
                 _ => Ended::Success,
             };

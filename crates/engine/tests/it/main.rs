@@ -65,7 +65,7 @@ pub(crate) fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 pub(crate) fn workflow(kind: WorkflowKind, on_error: OnError) -> Workflow {
-    let request = Request { kind, plan_only: false };
+    let request = Request { kind, plan_only: false, deployed: false };
     let (config, disabled) = (app(), names(&[]));
     let deployed = names(&["web", "api", "db", "queue", "img"]);
     let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };

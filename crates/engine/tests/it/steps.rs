@@ -8,7 +8,7 @@ fn steps(kind: K, plan_only: bool) -> Result<Vec<Step>, PlanError> {
     let (config, disabled) = (app(), names(&["queue"]));
     let deployed = names(&["api", "db", "img", "gone"]);
     let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };
-    engine::plan(&Request { kind, plan_only }, at, &mut ids())
+    engine::plan(&Request { kind, plan_only, deployed: false }, at, &mut ids())
 }
 
 fn table(steps: &[Step]) -> String {
@@ -39,10 +39,10 @@ fn every_type_of_workflow_has_its_steps() {
         (K::ManualDeploy { component: component(), dependents: true }, false),
         (K::ManualDeploy { component: component(), dependents: true }, true),
         (K::Deprovision, true),
-        (K::TeardownComponent { component: component() }, false),
-        (K::TeardownComponent { component: component() }, true),
-        (K::TeardownComponent { component: "img".into() }, false),
-        (K::TeardownComponent { component: "gone".into() }, false),
+        (K::TeardownComponent { component: component(), with_dependents: true, force: false }, false),
+        (K::TeardownComponent { component: component(), with_dependents: false, force: true }, true),
+        (K::TeardownComponent { component: "img".into(), with_dependents: false, force: true }, false),
+        (K::TeardownComponent { component: "gone".into(), with_dependents: false, force: false }, false),
         (K::TeardownComponents, false),
         (K::InputUpdate { inputs: vec!["host".into()] }, false),
         (K::InputUpdate { inputs: vec!["size".into()] }, false),
@@ -66,7 +66,10 @@ fn what_is_not_there_is_named() {
     let missing = |what, name: &str| Err(PlanError::Missing { what, name: name.to_owned() });
     let nothing = |kind| steps(kind, false).map(|_| ());
     assert_eq!(nothing(K::ManualDeploy { component: "x".into(), dependents: false }), missing("component", "x"));
-    assert_eq!(nothing(K::TeardownComponent { component: "x".into() }), missing("component", "x"));
+    assert_eq!(
+        nothing(K::TeardownComponent { component: "x".into(), with_dependents: false, force: false }),
+        missing("component", "x")
+    );
     assert_eq!(nothing(K::ActionWorkflowRun { action: "x".into(), trigger: "manual".into() }), missing("action", "x"));
     assert_eq!(nothing(K::RunbookRun { runbook: "x".into() }), missing("runbook", "x"));
     assert_eq!(nothing(K::InputUpdate { inputs: vec!["x".into()] }), missing("input", "x"));
@@ -80,6 +83,23 @@ fn what_is_not_there_is_named() {
     }
     let disabled = nothing(K::ManualDeploy { component: "queue".into(), dependents: false });
     assert_eq!(disabled, Err(PlanError::Disabled("queue".into())));
+}
+
+#[test]
+fn what_others_need_is_not_torn_down_in_passing() {
+    let bare = K::TeardownComponent { component: "db".into(), with_dependents: false, force: false };
+    let needed = PlanError::Needed { component: "db".into(), dependents: vec!["api".into()] };
+    assert_eq!(steps(bare, false).map(|_| ()), Err(needed), "`web` needs it too, and is not deployed");
+    let all = K::TeardownComponent { component: "db".into(), with_dependents: true, force: false };
+    let torn: Vec<String> = steps(all, false)
+        .expect("steps")
+        .iter()
+        .filter(|step| step.work.is_apply())
+        .map(|step| step.name.clone())
+        .collect();
+    assert_eq!(torn, ["teardown api", "teardown db"]);
+    let alone = K::TeardownComponent { component: "db".into(), with_dependents: false, force: true };
+    assert_eq!(steps(alone, false).expect("steps").iter().filter(|step| step.work.is_apply()).count(), 1);
 }
 
 /// A step waits only for steps before it: one pass starts all that can start.

@@ -1,4 +1,4 @@
-"""Logs, traces and metrics of OpenTelemetry's own SDK, sent with its own exporters: exporter.py NUMBER."""
+"""Logs, traces and metrics of OpenTelemetry's own SDK, sent with its own exporters: exporter.py NUMBER [CARD]."""
 import logging
 import sys
 
@@ -41,6 +41,10 @@ with tracer.start_as_current_span("sale", attributes={"customer": "c-7"}) as spa
         sold.add(1, {"kind": "book"})
         took.record(number)
     with tracer.start_as_current_span("pay") as inner:
+        for card in sys.argv[2:]:
+            logger.warning("paid with %s", card, extra={"card": card})
+            inner.set_attribute("card", card)
+            sold.add(1, {"card": card})
         logger.error("the card was refused: code 42")
         inner.record_exception(ValueError("refused"))
         inner.set_status(trace.StatusCode.ERROR, "refused")

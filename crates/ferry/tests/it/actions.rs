@@ -7,6 +7,7 @@ use std::process::Command;
 use futures::StreamExt as _;
 use model::spec::{Source, StepSpec};
 use model::{JobState, StepStatus};
+use needs::needs;
 use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::system::{System, action, command, script, shown};
@@ -94,6 +95,7 @@ async fn the_environment_has_its_precedence_both_names_and_no_token() {
 
 #[tokio::test]
 async fn a_script_can_not_read_what_belongs_to_its_runner() {
+    needs!(Landlock);
     let system = System::start(options()).await;
     let runner = system.start_runner("a").await;
     let dir = runner.state_dir.display();
@@ -103,7 +105,6 @@ async fn a_script_can_not_read_what_belongs_to_its_runner() {
         runner.pid()
     );
     let job = system.run(vec![script("look", &text)]).await;
-    assert!(runner::shim::landlock_available(), "this test needs a kernel with landlock");
     assert_eq!(system.text_log(&job, Some("stdout")).await, "looked\n");
 }
 
@@ -336,8 +337,8 @@ async fn a_tail_that_joins_midway_has_no_seam_and_equals_the_log() {
 async fn events_go_on_where_a_client_left_them() {
     let system = System::start(options()).await;
     let _runner = system.start_runner("a").await;
-    let start = system.client.events(None, 100).await.unwrap().last().unwrap().id.clone();
-    let mut live = system.client.watch_events(Some(start.clone()));
+    let start = system.client.events(None, None, 100).await.unwrap().0.last().unwrap().id.clone();
+    let mut live = system.client.watch_events(Some(start.clone()), None);
     let job = system.run(vec![script("run", "true")]).await;
     let of_job = |event: &api::control::Event| {
         (event.kind == "job.state" && event.subject_id == job.id.as_str()).then(|| event.data["to"].clone())
@@ -351,11 +352,11 @@ async fn events_go_on_where_a_client_left_them() {
     assert_eq!(states, ["queued", "available", "in-progress", "finished"]);
     // The same again, from the middle: nothing twice, nothing missing.
     let middle = ids.len() / 2;
-    let again = system.client.watch_events(Some(ids[middle - 1].clone()));
+    let again = system.client.watch_events(Some(ids[middle - 1].clone()), None);
     let rest: Vec<String> = again.take(ids.len() - middle).map(|e| e.unwrap().id).collect().await;
     assert_eq!(rest, ids[middle..]);
     let listed: Vec<String> =
-        system.client.events(Some(&start), 100).await.unwrap().into_iter().map(|e| e.id).collect();
+        system.client.events(Some(&start), None, 100).await.unwrap().0.into_iter().map(|e| e.id).collect();
     assert!(listed.starts_with(&ids), "{listed:?} and {ids:?}");
 }
 

@@ -297,8 +297,8 @@ async fn every_wait_has_its_reason() {
         assert_eq!(system.until_over(job).await.status, JobState::Finished);
     }
 
-    set(&system, UpdateRunnerSettings { disk_floor_bytes: Some(1 << 60), ..Default::default() }).await;
-    let runner_knows = |r: &api::control::Runner| r.report.as_ref().is_some_and(|r| r.disk_floor_bytes == 1 << 60);
+    set(&system, UpdateRunnerSettings { disk_floor_bytes: Some(1 << 50), ..Default::default() }).await;
+    let runner_knows = |r: &api::control::Runner| r.report.as_ref().is_some_and(|r| r.disk_floor_bytes == 1 << 50);
     system.until_runner("the floor is there", SOON, runner_knows).await;
     let job = system.script("true").await;
     system.until_waiting(&job.id, "too little disk").await;
@@ -327,7 +327,7 @@ async fn a_server_that_stops_ends_held_requests_at_once() {
     let mut system = System::start(options().with("FERRY_TIMING__HOLD_S", 25)).await;
     let _runner = system.start_runner("a").await;
     let job = system.held("script").await;
-    let (mut events, mut tail) = (system.client.watch_events(None), system.client.tail(&job.log_stream_id, None));
+    let (mut events, mut tail) = (system.client.watch_events(None, None), system.client.tail(&job.log_stream_id, None));
     let reading = tokio::spawn(async move { while tail.next().await.is_some_and(|c| c.is_ok()) {} });
     let watching = tokio::spawn(async move { while events.next().await.is_some_and(|e| e.is_ok()) {} });
     tokio::time::sleep(seconds(1)).await;

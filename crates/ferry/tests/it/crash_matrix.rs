@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use api::client::{Client, ClientError, JobFilter};
-use api::control::{CreateActionRun, CreateRunnerJob, Job, JoinCommand, UpdateRunnerSettings};
+use api::control::{CreateActionRun, CreateRunnerJob, Job, JoinCommand};
 use crash::{Fate, POINTS, Point, Process, Scene};
 use model::{JobState, JobType};
 use rustix::process::Signal;
@@ -177,9 +177,6 @@ impl Lane {
         let options = Options { ferry: binary.to_owned(), ..options() }.with("FERRY_TIMING__LEASE_S", "8");
         let options = options.on(backend).with(name, file.display()).with("FERRY_LOGS__SEAL_QUIET_S", 1);
         let system = System::start(options).await;
-        // Only the job of the cell comes by.
-        let settings = UpdateRunnerSettings { health_check_s: Some(0), ..Default::default() };
-        system.client.update_runner_settings(system.install.runner_id.as_str(), &settings).await.expect("settings");
         let join = system.join_command().await;
         let runner = system
             .start_runner_with("a", &join, |c| {

@@ -1,9 +1,10 @@
 //! Full disks, on the runner and on the server: small file systems of their own that a test fills. Errors are clear, nothing is
-//! corrupted, and work goes on by itself when there is room again. Mounting needs root; without it these tests fail.
+//! corrupted, and work goes on by itself when there is room again.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use api::ErrorCode;
@@ -11,23 +12,38 @@ use api::client::{LogFilter, LogFormat};
 use api::control::UpdateRunnerSettings;
 use futures::StreamExt as _;
 use model::JobState;
+use needs::needs;
 use testkit::system::{System, action, run, script, shown};
 
 use crate::{options, seconds};
 
-/// A file system of a few MiB; gone when it is dropped.
+/// A file system of a few MiB: a mount, or, in a container that can't mount, what is left of its small `/dev/shm` beside a
+/// ballast. Gone when it is dropped.
 pub(crate) struct Room {
     dir: tempfile::TempDir,
+    is_mount: bool,
+    /// There is one `/dev/shm`.
+    _alone: Option<MutexGuard<'static, ()>>,
 }
 
+static SHM: Mutex<()> = Mutex::new(());
+
 impl Room {
+    /// A test that calls it says `needs!(SmallDisk)`.
     pub(crate) fn new(mib: u32) -> Self {
         let dir = testkit::system::temporary();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]).arg(dir.path());
-        let output = mount.output().expect("mount runs");
-        assert!(output.status.success(), "this test mounts a tmpfs, which needs root: {}", shown(&output));
-        Self { dir }
+        if mount.output().is_ok_and(|output| output.status.success()) {
+            return Self { dir, is_mount: true, _alone: None };
+        }
+        let alone = SHM.lock().unwrap_or_else(PoisonError::into_inner);
+        let dir = tempfile::Builder::new().prefix("ferry-it-").tempdir_in("/dev/shm").unwrap();
+        let disk = rustix::fs::statvfs(dir.path()).unwrap();
+        let ballast = (disk.f_bavail * disk.f_frsize).checked_sub(u64::from(mib) << 20).expect("a larger /dev/shm");
+        let mut file = fs_err::File::create(dir.path().join("ballast")).unwrap();
+        std::io::copy(&mut std::io::repeat(7).take(ballast), &mut file).unwrap();
+        Self { dir, is_mount: false, _alone: Some(alone) }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -39,21 +55,29 @@ impl Room {
     }
 
     /// Takes every byte that is left.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         let mut file = fs_err::OpenOptions::new().create(true).append(true).open(self.filler()).unwrap();
         for size in [1 << 20, 4096, 1] {
             while file.write_all(&vec![7; size]).is_ok() {}
         }
     }
 
-    fn make_room(&self) {
+    /// Gives so much back.
+    pub(crate) fn leave(&self, mib: u64) {
+        let file = fs_err::OpenOptions::new().write(true).open(self.filler()).unwrap();
+        file.set_len(file.metadata().unwrap().len() - (mib << 20)).unwrap();
+    }
+
+    pub(crate) fn make_room(&self) {
         fs_err::remove_file(self.filler()).unwrap();
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.path()).status();
+        if self.is_mount {
+            let _ = Command::new("umount").arg("--lazy").arg(self.path()).status();
+        }
     }
 }
 
@@ -70,6 +94,7 @@ fn lines_script(system: &System, name: &str) -> String {
 
 #[tokio::test]
 async fn a_full_disk_on_the_runner_is_named_and_loses_no_job() {
+    needs!(SmallDisk);
     let room = Room::new(32);
     // Short, to see that a full disk is not taken for silence.
     let system = System::start(options().with("FERRY_TIMING__OFFLINE_S", 3)).await;
@@ -135,6 +160,7 @@ async fn log_and_gaps(system: &System, job: &api::control::Job) -> (Vec<u8>, u64
 
 #[tokio::test]
 async fn a_full_disk_on_the_server_is_named_and_corrupts_nothing() {
+    needs!(SmallDisk);
     let room = Room::new(32);
     let database = room.path().join("db");
     let options = options()

@@ -6,6 +6,7 @@ use std::path::Path;
 use api::control::CreateActionRun;
 use model::spec::Limits;
 use model::{JobState, Outcome};
+use needs::needs;
 use testkit::system::{SOON, System, action, script, until};
 
 use crate::options;
@@ -19,29 +20,13 @@ struct Attack {
     ends: (Outcome, &'static str),
 }
 
+fn one(name: &'static str, script: &str, ends: (Outcome, &'static str)) -> Attack {
+    Attack { name, script: script.to_owned(), limits: Limits::default(), timeout_s: 120, ends }
+}
+
 fn attacks(state_dir: &Path, runner: i32) -> Vec<Attack> {
     let state = state_dir.display();
-    let one = |name, script: &str, ends| Attack {
-        name,
-        script: script.to_owned(),
-        limits: Limits::default(),
-        timeout_s: 30,
-        ends,
-    };
     vec![
-        Attack {
-            limits: Limits { processes: Some(200), ..Limits::default() },
-            timeout_s: 2,
-            ..one("fork bomb", "bomb() { bomb | bomb & }; bomb; exec sleep 60", (Outcome::TimedOut, "timeout"))
-        },
-        Attack {
-            limits: Limits { memory_bytes: Some(128 << 20), ..Limits::default() },
-            ..one(
-                "ten gigabytes",
-                "#!/usr/bin/env python3\nkept = []\nfor _ in range(10240): kept.append(bytearray(b'x' * (1 << 20)))\n",
-                (Outcome::Failed, "memory limit"),
-            )
-        },
         one(
             "a hundred thousand files",
             "#!/usr/bin/env python3\nimport os\nfor n in range(100000): os.close(os.open(f'f{n}', os.O_CREAT))\nprint('made them')\n",
@@ -76,13 +61,42 @@ fn attacks(state_dir: &Path, runner: i32) -> Vec<Attack> {
     ]
 }
 
+/// Those that only a control group bounds.
+fn floods() -> Vec<Attack> {
+    vec![
+        Attack {
+            limits: Limits { processes: Some(200), ..Limits::default() },
+            timeout_s: 2,
+            ..one("fork bomb", "bomb() { bomb | bomb & }; bomb & exec sleep 60", (Outcome::TimedOut, "timeout"))
+        },
+        Attack {
+            limits: Limits { memory_bytes: Some(128 << 20), ..Limits::default() },
+            ..one(
+                "ten gigabytes",
+                "#!/usr/bin/env python3\nkept = []\nfor _ in range(10240): kept.append(bytearray(b'x' * (1 << 20)))\n",
+                (Outcome::Failed, "memory limit"),
+            )
+        },
+    ]
+}
+
 #[tokio::test]
 async fn hostile_scripts_harm_nobody_and_leave_nothing() {
+    needs!(Landlock);
+    all_fail(attacks).await;
+}
+
+#[tokio::test]
+async fn floods_of_processes_and_memory_are_stopped_and_leave_nothing() {
+    needs!(Cgroups);
+    all_fail(|_, _| floods()).await;
+}
+
+async fn all_fail(attacks: impl FnOnce(&Path, i32) -> Vec<Attack>) {
     let system = System::start(options()).await;
     let mut runner = system.start_runner("a").await;
     let settings = api::control::UpdateRunnerSettings {
         groups: Some([(model::JobGroup::Actions, 2)].into()),
-        health_check_s: Some(0),
         ..Default::default()
     };
     system.client.update_runner_settings(system.install.runner_id.as_str(), &settings).await.unwrap();

@@ -7,7 +7,7 @@ use api::control::{CreateApp, CreateOrg};
 use rustix::process::Signal;
 use serde_json::Value;
 use testkit::Backend;
-use testkit::system::{SOON, System, processes_of, send, shown, until};
+use testkit::system::{SOON, System, processes_of, send, shown, until, without_forks};
 
 use crate::options;
 
@@ -54,13 +54,15 @@ fn hosted(system: &System) -> Vec<(i32, String)> {
         command.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
     };
     let found = processes_of(system.root()).into_iter().map(|p| (p.pid, words(&p.command)));
-    found
+    let found: Vec<(i32, String)> = found
         .filter(|(_, words)| words.get(1).is_some_and(|w| w == "build"))
         .filter_map(|(pid, words)| {
             let at = words.iter().position(|w| w == "--state-dir")?;
             Some((pid, words.get(at + 1)?.clone()))
         })
-        .collect()
+        .collect();
+    let alone = without_forks(found.iter().map(|(pid, _)| *pid).collect());
+    found.into_iter().filter(|(pid, _)| alone.contains(pid)).collect()
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::control::{CreateOrg, CreateToken};
 use futures::StreamExt as _;
 use model::{Digest, Role};
+use needs::needs;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -390,6 +391,7 @@ async fn a_quota_is_kept() {
 
 #[tokio::test]
 async fn a_full_disk_is_named_and_spoils_nothing() {
+    needs!(SmallDisk);
     let room = Room::new(16);
     let system = System::start(options().with("FERRY_BLOBS__URL", room.path().join("blobs").display())).await;
     let hub = Hub::of(&system);
@@ -565,4 +567,43 @@ async fn a_push_goes_on_at_another_replica() {
     assert_eq!(answer.status(), StatusCode::OK);
     first.push_image("app", "v1", b"layer").await.unwrap();
     assert_eq!(second.get("app/manifests/v1").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_manifest_says_what_is_true_or_is_refused() {
+    let system = System::start(options()).await;
+    let hub = Hub::of(&system);
+    hub.push_image("app", "good", b"layer").await.unwrap();
+    let good = image(b"layer");
+    let cases: [(&str, Value, (u16, &str)); 6] = [
+        ("/schemaVersion", json!(1), (400, "MANIFEST_INVALID")),
+        ("/schemaVersion", Value::Null, (400, "MANIFEST_INVALID")),
+        ("/layers/0/size", json!(6), (400, "SIZE_INVALID")),
+        ("/config/size", json!(0), (400, "SIZE_INVALID")),
+        ("/layers/0/size", Value::Null, (400, "MANIFEST_INVALID")),
+        ("/layers/0/digest", json!("sha256:abc"), (400, "MANIFEST_INVALID")),
+    ];
+    for (at, value, expected) in cases {
+        let mut bad = good.clone();
+        *bad.pointer_mut(at).unwrap() = value;
+        let (status, code) = refusal(hub.put_manifest("app", "bad", &bad).await.unwrap()).await;
+        assert_eq!((status, code.as_str()), expected, "{at}");
+    }
+    let index = "application/vnd.oci.image.index.v1+json";
+    let body = good.to_string();
+    let digest = Digest::of(body.as_bytes());
+    for (size, status) in [(body.len() + 1, 400), (body.len(), 201)] {
+        let list = json!({"schemaVersion": 2, "mediaType": index, "manifests": [{"mediaType": MANIFEST, "digest": digest, "size": size}]});
+        assert_eq!(hub.put_manifest("app", "all", &list).await.unwrap().status(), status, "{size}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_says_where_tokens_are_but_the_server() {
+    let system = System::start(options()).await;
+    let call = reqwest::Client::new().get(format!("{}/v2/", system.control_url)).header("host", "evil.example");
+    let answer = call.send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+    let told = header(&answer, "www-authenticate");
+    assert!(told.contains(&format!("realm=\"{}/v2/token\"", system.control_url)), "{told}");
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use needs::needs;
 use testkit::system::{System, run, shown};
 
 use crate::options;
@@ -104,6 +105,7 @@ async fn the_conformance_suite_passes() {
 
 #[tokio::test]
 async fn buildah_podman_and_skopeo() {
+    needs!(Images);
     let system = System::start(options()).await;
     let storage = system.root().join("home/storage");
     let with_storage = |name: &str| {

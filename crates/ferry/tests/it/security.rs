@@ -53,7 +53,7 @@ fn poll() -> PollRequest {
 pub(crate) async fn execution_dir(runner: &Runner) -> ExecutionDir {
     until("an execution's directory", SOON, async || {
         let found = ExecutionDir::list(&runner.state_dir).map_err(|e| e.to_string())?;
-        let named = found.into_iter().find(|d| d.assignment().is_ok_and(|a| a.group == model::JobGroup::Actions));
+        let named = found.0.into_iter().find(|d| d.assignment().is_ok_and(|a| a.group == model::JobGroup::Actions));
         named.ok_or_else(|| "none".to_owned())
     })
     .await

@@ -238,7 +238,7 @@ async fn an_earlier_state_comes_back_under_a_new_serial() {
     assert_eq!((after.lineage.as_str(), after.lock), (first.lineage.as_str(), None));
     let newest = shop.history().await.remove(0);
     assert!(newest.current && newest.note == "restored", "{newest:?}");
-    let events = client.events(None, 1000).await.unwrap();
+    let events = client.events(None, None, 1000).await.unwrap().0;
     let event = events.iter().find(|event| event.kind == "terraform.restore").unwrap();
     assert_eq!((&event.data["revision_id"], &event.data["target"]), (&json!(first.id), &json!("components/db")));
 
@@ -286,6 +286,7 @@ async fn a_state_that_was_kept_beside_is_recovered() {
         file: first.file,
         resources: vec![json!({ "address": "terraform_data.shard[0]" })],
         resource_count: 1,
+        outputs: None,
         note: String::new(),
     };
     assert!(session.write_state(&id, &late).await.unwrap().quarantined);
@@ -330,7 +331,7 @@ async fn a_persons_lock_is_freed_and_a_jobs_is_not() {
     let freed = shop.json(&["states", "unlock", "customer", "-c", "db", "--yes"], 0).await;
     assert_eq!((&freed["unlocked"], &freed["lock"]["who"]), (&json!(true), &json!("ann@laptop")));
     assert_eq!(shop.workspace("components/db").await.lock, None);
-    assert!(client.events(None, 1000).await.unwrap().iter().any(|event| event.kind == "terraform.unlocked"));
+    assert!(client.events(None, None, 1000).await.unwrap().0.iter().any(|event| event.kind == "terraform.unlocked"));
 
     // An apply that runs keeps what it holds.
     let gate = shop.file("gate");

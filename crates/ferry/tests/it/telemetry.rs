@@ -281,6 +281,44 @@ async fn take(
     StatusCode::OK
 }
 
+/// What a step's programs export is a part of the job's log, without its secrets, and of what the collector gets.
+#[tokio::test]
+async fn what_a_step_exports_is_masked_and_in_the_log_of_its_job() {
+    const CARD: &str = "4929-1234-5678-9012";
+    let collector = Collector::default();
+    let address = collector.start().await;
+    let options = options()
+        .with("FERRY_TELEMETRY__ENDPOINT", format!("http://{address}"))
+        .with("FERRY_TELEMETRY__HEADERS", "x-key=some thing");
+    let mut system = System::start(options).await;
+    let _runner = system.start_runner("a").await;
+    let (python, exporter) = (python_tool("python"), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/exporter.py"));
+    let export = format!("echo {CARD} >> $FERRY_MASK_FILE; {} {exporter} 3 {CARD}", python.display());
+    let forge = "curl -sf -o /dev/null -H 'content-type: application/json' -d '{}' ${OTEL_EXPORTER_OTLP_ENDPOINT%/*/*}/0/v1/logs && exit 9; true";
+    let job = system.run(vec![command("first", "echo quiet"), script("second", &export), script("third", forge)]).await;
+    assert_eq!(job.status, JobState::Finished, "{}", system.text_log(&job, None).await);
+
+    let stream = job.log_stream_id.clone();
+    let logs = records(&system.client, &stream, &pipe("logs")).await;
+    let said: Vec<&str> = logs.iter().map(|r| r.body.as_str()).collect();
+    assert_eq!(said, ["sold 0", "sold 1", "sold 2", "paid with ***", "the card was refused: code 42"]);
+    assert!(logs.iter().all(|r| r.runner_job_execution_step == "second" && r.service_name == "till"), "{logs:?}");
+    assert_eq!((logs[3].severity_text.as_str(), logs[3].log_attributes["card"].as_str()), ("WARN", "***"));
+    let traces = records(&system.client, &stream, &pipe("traces")).await;
+    assert_eq!((traces.len(), traces[0].log_attributes["card"].as_str()), (2, "***"));
+    let metrics = records(&system.client, &stream, &pipe("metrics")).await;
+    assert!(metrics.iter().any(|r| r.log_attributes.get("card").is_some_and(|card| card == "***")), "{metrics:?}");
+    let output = system.ferry(&["logs", job.id.as_str(), "--pipe", "logs"]).await;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("WARN  till: paid with ***") && !text.contains(CARD), "{text}");
+
+    let span = until("the collector has the span", SOON, async || collector.span("pay").ok_or("no span".into())).await;
+    assert_eq!((&span.attributes["card"], &span.resource["ferry.job.id"]), (&json!("***"), &json!(job.id)));
+    let passed = collector.of(Signal::Logs);
+    assert_eq!(passed.iter().filter(|r| r.text() == "paid with ***" && r.service() == "till").count(), 1, "{passed:?}");
+    assert!(!format!("{passed:?}").contains(CARD));
+}
+
 fn parent(record: &Record) -> &str {
     match &record.what {
         What::Span(span) => &span.parent_span_id,

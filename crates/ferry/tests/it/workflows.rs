@@ -254,7 +254,8 @@ async fn people_deny_retry_skip_and_cancel() {
     let db = step(&waiting, "sync and plan db");
     answer(client, db, "deny-skip-current-and-dependents").await.unwrap();
     answer(client, step(&waiting, "sync and plan queue"), "approve").await.unwrap();
-    let done = rehearsal.until(&id, "success").await;
+    let done = rehearsal.until(&id, "warning").await;
+    assert!(done.status.status_human_description.contains("finished without sync and plan db"), "{:?}", done.status);
     assert_eq!(step(&done, "sync and plan db").status.status, "approval-denied");
     let skipped = with_status(&done, "auto-skipped");
     assert!(skipped.is_superset(&BTreeSet::from(["apply db", "sync and plan api", "apply web"])), "{skipped:?}");
@@ -309,7 +310,8 @@ async fn failures_stop_a_workflow_until_someone_decides() {
             if workflow.finished { Ok(workflow) } else { Err(workflow.status.status) }
         })
         .await;
-        if over.status.status == "success" {
+        // What was skipped is no success.
+        if over.status.status == if skips > 0 { "warning" } else { "success" } {
             break;
         }
         assert_eq!(over.status.status, "error");
@@ -328,7 +330,8 @@ async fn failures_stop_a_workflow_until_someone_decides() {
     }
     assert!(retries > 3, "{retries} retries, {skips} skips");
     let generations = rehearsal.generations("one", None).await;
-    assert_eq!(generations.values().copied().collect::<Vec<_>>(), [1; 6], "{generations:?}");
+    assert!(generations.len() == 6 && generations.values().all(|n| *n >= 1), "failed applies count: {generations:?}");
+    assert_eq!(client.install("one").await.unwrap().composite_component_status, "active");
 }
 
 #[tokio::test]

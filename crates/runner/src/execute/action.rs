@@ -73,9 +73,6 @@ pub(super) async fn run(run: &mut Run<'_>, action: &ActionSpec, disk_bytes: u64)
     let mut steps: Vec<StepResult> = action.steps.iter().map(|s| StepResult::pending(&s.name)).collect();
     let (mut merged, mut by_step) = (Map::new(), Map::new());
     let mut end = (Outcome::Finished, None);
-    if run.host.sandbox.is_none() {
-        run.say(None, "this kernel has no landlock: scripts are not kept from the runner's files");
-    }
     for (index, step) in action.steps.iter().enumerate() {
         if index > 0 {
             crash_point!("executor.between_steps");

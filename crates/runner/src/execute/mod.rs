@@ -14,6 +14,7 @@ mod outputs;
 mod sealed;
 mod source;
 mod stages;
+mod telemetry;
 pub(crate) mod terraform;
 pub(crate) mod tool;
 mod watch;
@@ -179,10 +180,7 @@ async fn live(path: &Path, fetcher: &dyn ArtifactFetcher) -> std::io::Result<()>
         Ok(done) => done,
         Err(_) => after_panic(&dir).await,
     };
-    // Makes room for the result, and nothing in it is needed any more.
-    if let Err(error) = remove_tree(&dir.work()) {
-        tracing::warn!(%error, "the work directory can't be removed yet");
-    }
+    clear_work(&dir, &context);
     for tries in 0.. {
         if !log.borrow_mut().finish() {
             tracing::warn!("the log's last gap can't be written");
@@ -208,6 +206,15 @@ async fn live(path: &Path, fetcher: &dyn ArtifactFetcher) -> std::io::Result<()>
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     Ok(())
+}
+
+/// Makes room for the result. Nothing in the work directory is needed any more, except a state that nobody has taken.
+fn clear_work(dir: &ExecutionDir, context: &ExecutionContext) {
+    crate::reserve::release(dir);
+    let cleared = crate::rescue::take(dir, &context.state_dir).and_then(|_| remove_tree(&dir.work()));
+    if let Err(error) = cleared {
+        tracing::warn!(%error, "the work directory can't be removed yet");
+    }
 }
 
 /// A bug of ours: nothing may be left running, and the job must not look finished.
@@ -239,6 +246,13 @@ async fn verify_and_work(
     if let Some(refused) = not_for(context.kind, &spec.work) {
         return Done::not_attempted("wrong_runner", refused);
     }
+    if let Work::ActionsWorkflow(action) = &spec.work
+        && context.no_ad_hoc
+        && action.is_ad_hoc()
+    {
+        let text = "the customer has switched ad hoc actions off on this runner: run an action of the app instead (`ferry actions run NAME`)";
+        return Done::not_attempted("ad_hoc_refused", text);
+    }
     crash_point!("executor.verified");
     let mut secrets = spec.secrets.clone();
     let workspace = match open_sealed(dir, context, fetcher, &mut spec, &mut secrets).await {
@@ -252,6 +266,11 @@ async fn verify_and_work(
         offline_s: grant.offline_s.min(context.offline_s),
         disk_bytes,
     };
+    // The machine may have been suspended since the start was granted: by now another may work on the target.
+    let since_start = dir.started_at().map_or(Duration::ZERO, |at| process::since_boot().saturating_sub(at));
+    if since_start >= Duration::from_secs(bounds.offline_s) {
+        return Done::stopped(&Stop::Offline(since_start.as_secs()));
+    }
     let stop = watch::start(dir.clone(), bounds, term);
     let state_dir = context.state_dir.canonicalize().unwrap_or_else(|_| context.state_dir.clone());
     let hide = context.hide.clone().filter(|hide| state_dir.starts_with(hide));
@@ -272,21 +291,69 @@ async fn verify_and_work(
     };
     let grace = Duration::from_secs(spec.grace_s.min(GRACE_MAX_S));
     let trace = spec.trace.as_ref().map(|parent| parent.span_of(spec.job_id.as_str()));
-    let host = Host { dir, log, secrets: &secrets, cgroups, sandbox, grace, trace };
+    let mut telemetry = match receives_telemetry(&spec.work) {
+        true => {
+            telemetry::Telemetry::start().await.inspect_err(|e| tracing::warn!(%e, "exporters have no address")).ok()
+        }
+        false => None,
+    };
+    let otlp_endpoint = telemetry.as_ref().map(|t| t.endpoint().to_owned());
+    let host = Host { dir, log, secrets: &secrets, cgroups, sandbox, grace, trace, otlp_endpoint };
     let mut run = Run { host, context, fetcher, stop };
-    let done = match &spec.work {
-        Work::Noop { sleep_ms } => noop::run(&mut run, *sleep_ms).await,
-        Work::HealthCheck {} => health::run(&mut run).await,
-        Work::ActionsWorkflow(action) => action::run(&mut run, action, disk_bytes).await,
-        Work::Build(build) => build::run(&mut run, build, disk_bytes).await,
-        Work::OciSync(sync) => build::sync(&mut run, sync).await,
-        Work::TerraformDeploy(job) | Work::SandboxTerraform(job) => match workspace {
-            Some(workspace) => terraform::run(&mut run, job, workspace, spec_digest, disk_bytes).await,
-            None => Done::not_attempted("bad_spec", "the job has no workspace"),
-        },
+    say_gaps(&run, &spec.work);
+    let exported = async {
+        match &mut telemetry {
+            Some(telemetry) => telemetry.write_to(log, &secrets).await,
+            None => std::future::pending().await,
+        }
+    };
+    let done = tokio::select! {
+        done = carry_out(&mut run, &spec, workspace, spec_digest, disk_bytes) => done,
+        () = exported => unreachable!("it never ends"),
     };
     run.host.cgroups.remove();
     masked(&secrets.masks(), done)
+}
+
+async fn carry_out(
+    run: &mut Run<'_>,
+    spec: &JobSpec,
+    workspace: Option<terraform::Workspace>,
+    spec_digest: Digest,
+    disk_bytes: u64,
+) -> Done {
+    match &spec.work {
+        Work::Noop { sleep_ms } => noop::run(run, *sleep_ms).await,
+        Work::HealthCheck {} => health::run(run).await,
+        Work::ActionsWorkflow(action) => action::run(run, action, disk_bytes).await,
+        Work::Build(build) => build::run(run, build, disk_bytes).await,
+        Work::OciSync(sync) => build::sync(run, sync).await,
+        Work::TerraformDeploy(job) | Work::SandboxTerraform(job) => match workspace {
+            Some(workspace) => terraform::run(run, job, workspace, spec_digest, disk_bytes).await,
+            None => Done::not_attempted("bad_spec", "the job has no workspace"),
+        },
+    }
+}
+
+/// Whether programs of the job can reach an address on loopback: those of builds run in a network of their own.
+fn receives_telemetry(work: &Work) -> bool {
+    match work {
+        Work::ActionsWorkflow(_) | Work::TerraformDeploy(_) | Work::SandboxTerraform(_) => true,
+        Work::Build(_) | Work::OciSync(_) | Work::Noop { .. } | Work::HealthCheck {} => false,
+    }
+}
+
+/// Says in the log of the first step what this host does not enforce.
+fn say_gaps(run: &Run<'_>, work: &Work) {
+    if matches!(work, Work::Noop { .. } | Work::HealthCheck {}) {
+        return;
+    }
+    if run.host.sandbox.is_none() {
+        run.say(Some(0), "this kernel has no landlock: scripts are not kept from the runner's files");
+    }
+    for gap in run.host.cgroups.gaps() {
+        run.say(Some(0), gap);
+    }
 }
 
 /// Opens what only the customer's side can: fills placeholders in, and looks at the state that Terraform will work on.

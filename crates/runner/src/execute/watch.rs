@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::directory::ExecutionDir;
 use crate::limits;
-use crate::process::Stop;
+use crate::process::{Stop, since_boot};
 
 /// The cancel file is looked at this often; the session sends a signal besides.
 const LOOK: Duration = Duration::from_millis(250);
@@ -64,7 +64,8 @@ pub(super) fn also_disk(
 
 async fn first_reason(dir: &ExecutionDir, bounds: Bounds, mut term: Signal) -> Stop {
     let started = Instant::now();
-    let mut renewed = (dir.renewed(), started);
+    // The start was the first answer, though this process may have begun later.
+    let mut renewed = (dir.renewed(), dir.started_at().unwrap_or_else(since_boot));
     let mut looks = 0u32;
     let mut measure: Option<JoinHandle<u64>> = None;
     let mut look = interval(LOOK);
@@ -93,9 +94,11 @@ async fn first_reason(dir: &ExecutionDir, bounds: Bounds, mut term: Signal) -> S
         }
         let counter = dir.renewed();
         if counter != renewed.0 {
-            renewed = (counter, Instant::now());
-        } else if renewed.1.elapsed() >= Duration::from_secs(bounds.offline_s) {
-            return Stop::Offline(renewed.1.elapsed().as_secs());
+            renewed = (counter, since_boot());
+        }
+        let silent = since_boot().saturating_sub(renewed.1);
+        if silent >= Duration::from_secs(bounds.offline_s) {
+            return Stop::Offline(silent.as_secs());
         }
         looks += 1;
         if measure.is_none() && looks.is_multiple_of(LOOKS_PER_MEASURE) {

@@ -29,7 +29,7 @@ pub async fn check_session(report: &mut Report, state: &StateDir, url: &str, ca_
             return report.hint("session", Status::Skipped, "not joined yet", "start the runner with its join command");
         }
         (Err(e), _) | (_, Err(e)) => {
-            return report.hint("session", Status::Fail, format!("{e:#}"), "remove the state directory and join again");
+            return report.hint("session", Status::Fail, format!("{e:#}"), super::JOIN_AGAIN);
         }
     };
     if TrustedKeys::new(session.trust.clone()).learn(&offered) == 0 {

@@ -1,104 +1,15 @@
 //! The session as a state machine without I/O: events and the time go in, effects come out. The driver performs them; the
 //! simulator can perform others.
 
+mod talk;
+
 use std::collections::BTreeMap;
 
-use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, Strange, Timing};
+use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, Timing};
 use model::runner::{HeldState, RunnerReport, RunnerSettings};
-use model::{ExecutionId, JobGroup, JobId, Timestamp, constants};
+use model::{ExecutionId, JobGroup, JobId, JobType, WorkspaceId, constants};
 
-/// What the driver tells.
-#[derive(Debug)]
-pub enum Event {
-    /// Time passes; also says how much disk is free.
-    Tick {
-        disk_free_bytes: u64,
-    },
-    /// `seq` is the poll's own: an answer that was overtaken by a newer poll says nothing any more.
-    PollAnswered {
-        seq: u64,
-        nonce: String,
-        answer: Box<PollAnswer>,
-    },
-    PollFailed {
-        seq: u64,
-        fenced: bool,
-    },
-    /// Papers and spec are verified and lie in the execution's directory.
-    Prepared(ExecutionId),
-    /// They could not be had: the claim goes back.
-    NotPrepared(ExecutionId),
-    /// They are wrong: nothing is spawned, and the server is told.
-    Refused(ExecutionId),
-    Started(ExecutionId),
-    /// The server did not agree, for good.
-    StartRefused(ExecutionId),
-    /// No answer: ask again.
-    StartFailed(ExecutionId),
-    /// The executor is gone, with or without a result.
-    Ended {
-        id: ExecutionId,
-        has_result: bool,
-    },
-    Renewed(Box<RenewAnswer>),
-    RenewFailed {
-        fenced: bool,
-    },
-    /// Log and result are in, or will never be taken.
-    Delivered(ExecutionId),
-    /// The customer's switch.
-    Disabled(Option<Timestamp>),
-    /// Finish what there is, take nothing more, then exit.
-    Drain,
-    /// Interrupt what there is, then exit.
-    Stop,
-    /// Exit at once and leave the executors to the next process.
-    HandOver,
-}
-
-/// What the driver does.
-#[derive(Debug, PartialEq)]
-pub enum Effect {
-    /// Ends the held poll, if there is one, and sends this one. The driver fills in the nonce.
-    Poll(Box<PollRequest>),
-    Prepare {
-        nonce: String,
-        assignment: Box<Assignment>,
-    },
-    /// Tells the server that the papers were refused, then forgets.
-    Refuse(ExecutionId),
-    /// Tells the server that this runner does not know such jobs, then forgets.
-    RefuseStrange(Box<Strange>),
-    Start(ExecutionId),
-    /// Marks it started, spawns the executor, and begins to deliver its log.
-    Spawn(ExecutionId),
-    Cancel {
-        id: ExecutionId,
-        reason: &'static str,
-    },
-    Renew(Vec<Held>),
-    /// The leases of these are good again: their executors may go on.
-    Touch(Vec<ExecutionId>),
-    /// There is no more to come from this executor: deliver the rest of its log.
-    Finish(ExecutionId),
-    /// Removes the directory.
-    Remove(ExecutionId),
-    /// New settings, to be kept.
-    Keep(Box<RunnerSettings>),
-    /// Keys that the server offers; good only if trust leads to them.
-    Learn(Vec<model::papers::EndorsedKey>),
-    Exit(Ending),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// Asked to, and nothing is left behind.
-    Done,
-    /// Executors go on; the next process takes them over.
-    HandedOver,
-    /// A newer session has taken this runner's place.
-    Fenced,
-}
+pub use self::talk::{Effect, Ending, Event, Found};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -128,6 +39,19 @@ struct Execution {
     cancelled: bool,
     /// When to ask for the start again.
     start_at_ms: Option<u64>,
+    /// How long its child may take to end once it is interrupted.
+    grace_s: u64,
+    /// Its result is sent when the control plane knows of the states that wait here: what follows from a result must not
+    /// begin without them.
+    held_back: bool,
+}
+
+/// What a job of this type is given to end by itself, as its spec says too.
+const fn grace_s(job_type: JobType) -> u64 {
+    match job_type {
+        JobType::TerraformDeploy | JobType::SandboxTerraform => constants::TERRAFORM_GRACE_S,
+        _ => constants::SCRIPT_GRACE_S,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,16 +59,6 @@ enum Leaving {
     No,
     Draining { until_ms: u64 },
     Stopping { until_ms: u64 },
-}
-
-/// How an execution stands when a process finds it in the state directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    Running,
-    WithResult,
-    Dead,
-    /// Prepared, and nothing was started: it goes back.
-    Unstarted,
 }
 
 pub struct Core {
@@ -158,11 +72,15 @@ pub struct Core {
     reconnect_ms: u64,
     renew_at_ms: u64,
     renewing: bool,
+    renew_sent_ms: u64,
     leaving: Leaving,
     fenced: bool,
     exited: bool,
     /// Whether the held poll offered free slots.
     offered: bool,
+    /// What the latest poll said of states that wait, and what the control plane has acknowledged.
+    rescues_said: Vec<WorkspaceId>,
+    rescues_known: Vec<WorkspaceId>,
     random: u64,
     process: u64,
     polls: u64,
@@ -171,6 +89,8 @@ pub struct Core {
 /// After the drain and the grace, how long results may take to arrive.
 const LAST_WORDS_MS: u64 = 15_000;
 const START_RETRY_MS: u64 = 500;
+/// Before the next poll, while executions that are lost have their grace.
+const LOST_AGAIN_MS: u64 = 250;
 /// Returns that are tried before the pauses grow: a server that restarts is back by then.
 const PATIENT_TRIES: u32 = 3;
 
@@ -187,10 +107,13 @@ impl Core {
             reconnect_ms: 500,
             renew_at_ms: 0,
             renewing: false,
+            renew_sent_ms: 0,
             leaving: Leaving::No,
             fenced: false,
             exited: false,
             offered: false,
+            rescues_said: Vec::new(),
+            rescues_known: Vec::new(),
             random: seed | 1,
             process,
             polls: 0,
@@ -207,6 +130,9 @@ impl Core {
             Found::Unstarted => Phase::Unstarted,
         };
         self.insert(assignment, phase);
+        if let Some(execution) = self.executions.get_mut(&assignment.execution_id) {
+            execution.held_back = found == Found::WithResult;
+        }
     }
 
     fn insert(&mut self, a: &Assignment, phase: Phase) {
@@ -217,6 +143,8 @@ impl Core {
             phase,
             cancelled: false,
             start_at_ms: None,
+            grace_s: grace_s(a.job_type),
+            held_back: false,
         };
         self.executions.insert(a.execution_id.clone(), execution);
     }
@@ -252,6 +180,7 @@ impl Core {
                 self.set_phase(&id, Phase::Running);
                 out.push(Effect::Spawn(id));
             }
+            Event::Prepared(id) | Event::Started(id) if self.starts_nothing() => self.give_back(&id, now_ms, &mut out),
             Event::Prepared(id) => {
                 self.set_phase(&id, Phase::Starting);
                 out.push(Effect::Start(id));
@@ -284,6 +213,12 @@ impl Core {
                     self.poll_at_ms = Some(now_ms);
                 }
             }
+            Event::Rescues(open) => {
+                if self.report.rescues_open != open {
+                    self.report.rescues_open = open;
+                    self.poll_at_ms = Some(now_ms);
+                }
+            }
             Event::Drain => {
                 if self.leaving == Leaving::No {
                     self.leaving = Leaving::Draining { until_ms: now_ms + self.settings.drain_s * 1000 };
@@ -304,6 +239,10 @@ impl Core {
 
     /// When something is due again, whatever happens.
     pub fn next_due_ms(&self) -> Option<u64> {
+        if self.fenced || self.exited {
+            // Nothing is asked of the control plane any more: what still happens comes as an event.
+            return None;
+        }
         let starts = self.executions.values().filter_map(|e| e.start_at_ms);
         let renew = (self.must_renew() && !self.renewing).then_some(self.renew_at_ms);
         let leave = match self.leaving {
@@ -331,12 +270,8 @@ impl Core {
             self.begin_stop(now_ms);
         }
         self.cancel_what_must_end(out);
-        for (id, execution) in &mut self.executions {
-            if execution.start_at_ms.is_some_and(|at| at <= now_ms) {
-                execution.start_at_ms = None;
-                out.push(Effect::Start(id.clone()));
-            }
-        }
+        self.ask_again_for_starts(now_ms, out);
+        self.let_results_go(out);
         if self.is_over(now_ms) {
             let ending = match (self.fenced, self.executions.is_empty()) {
                 (true, _) => Ending::Fenced,
@@ -350,6 +285,7 @@ impl Core {
         }
         if self.must_renew() && !self.renewing && self.renew_at_ms <= now_ms {
             self.renewing = true;
+            self.renew_sent_ms = now_ms;
             out.push(Effect::Renew(self.held(|e| e.phase.renews())));
         }
         // A held poll that offered no slots is made anew when there are some again: disk freed, or enabled.
@@ -359,6 +295,49 @@ impl Core {
         if self.poll_at_ms.is_some_and(|at| at <= now_ms) {
             self.poll_at_ms = None;
             out.push(Effect::Poll(Box::new(self.poll_request())));
+        }
+    }
+
+    /// Whether nothing may be started now: switched off, fenced, or on the way out.
+    fn starts_nothing(&self) -> bool {
+        let disabled = self.report.disabled_since.is_some() && !crash::broken!("start_while_disabled");
+        self.fenced || disabled || matches!(self.leaving, Leaving::Stopping { .. })
+    }
+
+    /// Nothing was started, and nothing will be: the server hears so, and queues the job again.
+    fn give_back(&mut self, id: &ExecutionId, now_ms: u64, out: &mut Vec<Effect>) {
+        if self.fenced {
+            // Nobody listens to this session any more; the server has given the execution up itself.
+            return self.forget(id, now_ms, out);
+        }
+        self.set_phase(id, Phase::Unstarted);
+        self.poll_at_ms = Some(now_ms);
+    }
+
+    fn ask_again_for_starts(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
+        let starts_nothing = self.starts_nothing();
+        let due = |e: &Execution| e.start_at_ms.is_some_and(|at| at <= now_ms || starts_nothing);
+        let due: Vec<_> = self.executions.iter().filter(|(_, e)| due(e)).map(|(id, _)| id.clone()).collect();
+        for id in due {
+            if starts_nothing {
+                self.give_back(&id, now_ms, out);
+                continue;
+            }
+            if let Some(execution) = self.executions.get_mut(&id) {
+                execution.start_at_ms = None;
+            }
+            out.push(Effect::Start(id));
+        }
+    }
+
+    /// Results go out once the control plane knows which states wait here; to a fenced session nobody listens anyway.
+    fn let_results_go(&mut self, out: &mut Vec<Effect>) {
+        if !self.fenced && self.rescues_known != self.report.rescues_open {
+            return;
+        }
+        for (id, execution) in self.executions.iter_mut().filter(|(_, e)| e.held_back) {
+            execution.held_back = false;
+            out.push(Effect::Finish(id.clone()));
         }
     }
 
@@ -381,7 +360,9 @@ impl Core {
     }
 
     fn begin_stop(&mut self, now_ms: u64) {
-        self.leaving = Leaving::Stopping { until_ms: now_ms + constants::SCRIPT_GRACE_S * 1000 + LAST_WORDS_MS };
+        let busy = self.executions.values().filter(|e| e.phase.takes_slot());
+        let grace_s = busy.map(|e| e.grace_s).max().unwrap_or(0);
+        self.leaving = Leaving::Stopping { until_ms: now_ms + grace_s * 1000 + LAST_WORDS_MS };
     }
 
     fn is_over(&self, now_ms: u64) -> bool {
@@ -441,6 +422,7 @@ impl Core {
         self.polls += 1;
         let free = self.free();
         self.offered = !free.is_empty();
+        self.rescues_said.clone_from(&self.report.rescues_open);
         let report = RunnerReport {
             draining: self.leaving != Leaving::No,
             disk_floor_bytes: self.settings.disk_floor_bytes,
@@ -458,12 +440,14 @@ impl Core {
             cancels_known: known,
             settings_version: self.settings.version,
             report,
-            no_wait: false,
+            // Results wait for this one.
+            no_wait: self.rescues_said != self.rescues_known,
         }
     }
 
     fn poll_answered(&mut self, nonce: &str, answer: PollAnswer, now_ms: u64, out: &mut Vec<Effect>) {
         self.failures = 0;
+        self.rescues_known.clone_from(&self.rescues_said);
         if answer.reconnect_ms > 0 {
             self.reconnect_ms = answer.reconnect_ms;
         }
@@ -488,6 +472,9 @@ impl Core {
         for id in answer.cancels {
             self.cancel(&id, "by request", out);
         }
+        // What was told before is told again until it is gone: nothing is gained by asking at once.
+        let known = |id: &ExecutionId| self.executions.get(id).is_some_and(|e| e.cancelled);
+        let stale = answer.jobs.is_empty() && !answer.lost.is_empty() && answer.lost.iter().all(known);
         for id in answer.lost {
             self.lost(&id, now_ms, out);
         }
@@ -506,12 +493,18 @@ impl Core {
                 phase: Phase::Delivering,
                 cancelled: false,
                 start_at_ms: None,
+                grace_s: 0,
+                held_back: false,
             };
             if self.executions.insert(strange.execution_id.clone(), execution).is_none() {
                 out.push(Effect::RefuseStrange(Box::new(strange)));
             }
         }
-        let pause = if answer.restarting { 100 + self.draw(self.spread_ms()) } else { 0 };
+        let pause = match (answer.restarting, stale) {
+            (true, _) => 100 + self.draw(self.spread_ms()),
+            (false, true) => LOST_AGAIN_MS,
+            (false, false) => 0,
+        };
         self.poll_at_ms = Some(now_ms + pause);
     }
 
@@ -565,6 +558,7 @@ impl Core {
         let Some(execution) = self.executions.get_mut(id) else { return };
         if has_result {
             execution.phase = Phase::Delivering;
+            execution.held_back = true;
         } else {
             execution.phase = Phase::Dead;
             self.poll_at_ms = Some(now_ms);
@@ -573,8 +567,13 @@ impl Core {
 
     fn renewed(&mut self, answer: RenewAnswer, now_ms: u64, out: &mut Vec<Effect>) {
         self.renewing = false;
-        self.renew_at_ms = now_ms + self.timing.renew_s * 1000;
-        out.push(Effect::Touch(answer.renewed));
+        // An answer that lay on a suspended machine says nothing of the leases now.
+        if now_ms.saturating_sub(self.renew_sent_ms) < self.timing.lease_s * 1000 || crash::broken!("stale_renewal") {
+            self.renew_at_ms = now_ms + self.timing.renew_s * 1000;
+            out.push(Effect::Touch(answer.renewed));
+        } else {
+            self.renew_at_ms = now_ms;
+        }
         for id in answer.cancels {
             self.cancel(&id, "by request", out);
         }
@@ -619,279 +618,4 @@ impl Phase {
 }
 
 #[cfg(test)]
-mod tests {
-    use model::papers::Signed;
-    use model::runner::RunnerKind;
-    use model::{JobType, LogStreamId};
-
-    use super::*;
-
-    fn core() -> Core {
-        let timing = Timing { hold_s: 25, lease_s: 30, renew_s: 10, offline_s: 900 };
-        let report = RunnerReport { disk_free_bytes: u64::MAX, ..RunnerReport::default() };
-        Core::new(timing, RunnerSettings::defaults(RunnerKind::Install), report, 1, 7)
-    }
-
-    fn assignment(n: u128) -> Assignment {
-        let t = Timestamp::from_micros(1);
-        let paper = Signed { payload: String::new(), key: String::new(), signature: String::new() };
-        Assignment {
-            job_id: JobId::new(t, n),
-            job_type: JobType::ActionsWorkflow,
-            group: JobGroup::Actions,
-            name: None,
-            execution_id: ExecutionId::new(t, n),
-            epoch: 1,
-            log_stream_id: LogStreamId::new(t, n),
-            order: paper.clone(),
-            grant: paper,
-            execution_token: String::new(),
-            spec: None,
-        }
-    }
-
-    fn answer() -> PollAnswer {
-        PollAnswer {
-            jobs: vec![],
-            cancels: vec![],
-            lost: vec![],
-            settings: None,
-            keys: vec![],
-            restarting: false,
-            reconnect_ms: 500,
-            server_time: Timestamp::from_micros(1),
-            strange: vec![],
-        }
-    }
-
-    /// The answer to the latest poll.
-    fn answered(core: &Core, answer: PollAnswer) -> Event {
-        Event::PollAnswered { seq: core.polls, nonce: "n".into(), answer: Box::new(answer) }
-    }
-
-    fn answer_to(core: &mut Core, answer: PollAnswer, now_ms: u64) -> Vec<Effect> {
-        let event = answered(core, answer);
-        core.handle(event, now_ms)
-    }
-
-    fn tick() -> Event {
-        Event::Tick { disk_free_bytes: u64::MAX }
-    }
-
-    fn poll(effects: &[Effect]) -> Option<&PollRequest> {
-        effects.iter().find_map(|e| if let Effect::Poll(p) = e { Some(&**p) } else { None })
-    }
-
-    fn renewed(id: &ExecutionId) -> Event {
-        Event::Renewed(Box::new(RenewAnswer {
-            renewed: vec![id.clone()],
-            lost: vec![],
-            cancels: vec![],
-            lease_s: 30,
-            server_time: Timestamp::from_micros(1),
-        }))
-    }
-
-    /// Brings an execution to the point where its executor runs and its lease was renewed once.
-    fn running(core: &mut Core, n: u128) -> ExecutionId {
-        let a = assignment(n);
-        let id = a.execution_id.clone();
-        answer_to(core, PollAnswer { jobs: vec![a], ..answer() }, 0);
-        assert_eq!(core.handle(Event::Prepared(id.clone()), 0)[0], Effect::Start(id.clone()));
-        assert_eq!(core.handle(Event::Started(id.clone()), 0)[0], Effect::Spawn(id.clone()));
-        core.handle(renewed(&id), 0);
-        id
-    }
-
-    #[test]
-    fn nothing_is_spawned_before_the_start_is_acknowledged() {
-        let mut core = core();
-        let a = assignment(1);
-        let id = a.execution_id.clone();
-        let effects = answer_to(&mut core, PollAnswer { jobs: vec![a], ..answer() }, 0);
-        assert!(effects.iter().any(|e| matches!(e, Effect::Prepare { .. })));
-        assert_eq!(poll(&effects).expect("polls on").held.len(), 1, "the claim is in the next list");
-        assert_eq!(core.handle(Event::Prepared(id.clone()), 1)[0], Effect::Start(id.clone()));
-        assert!(core.handle(Event::StartFailed(id.clone()), 2).is_empty());
-        assert!(core.handle(tick(), 1000).contains(&Effect::Start(id.clone())), "asks again");
-        let effects = core.handle(Event::StartRefused(id.clone()), 1001);
-        assert!(effects.contains(&Effect::Remove(id)), "and never spawns");
-    }
-
-    #[test]
-    fn a_cancel_is_passed_on_once_and_then_known() {
-        let mut core = core();
-        let id = running(&mut core, 1);
-        let effects = answer_to(&mut core, PollAnswer { cancels: vec![id.clone()], ..answer() }, 5);
-        assert!(effects.contains(&Effect::Cancel { id: id.clone(), reason: "by request" }));
-        assert_eq!(poll(&effects).expect("poll").cancels_known, vec![id.clone()]);
-        let effects = answer_to(&mut core, PollAnswer { cancels: vec![id], ..answer() }, 6);
-        assert!(!effects.iter().any(|e| matches!(e, Effect::Cancel { .. })));
-    }
-
-    #[test]
-    fn leases_are_renewed_until_the_result_is_in() {
-        let mut core = core();
-        let id = running(&mut core, 1);
-        let renew = |effects: &[Effect]| effects.iter().any(|e| matches!(e, Effect::Renew(_)));
-        let renewed = || {
-            let answer = RenewAnswer {
-                renewed: vec![id.clone()],
-                lost: vec![],
-                cancels: vec![],
-                lease_s: 30,
-                server_time: Timestamp::from_micros(1),
-            };
-            Event::Renewed(Box::new(answer))
-        };
-        // The first renewal went out with the start.
-        assert!(core.handle(renewed(), 0).contains(&Effect::Touch(vec![id.clone()])));
-        let mut at = 0;
-        let mut seen = 0;
-        for _ in 0..40 {
-            at += 1000;
-            if renew(&core.handle(tick(), at)) {
-                seen += 1;
-                assert!(core.handle(renewed(), at).contains(&Effect::Touch(vec![id.clone()])));
-            }
-        }
-        assert!((3..=5).contains(&seen), "{seen} renewals in 40 s");
-        core.handle(Event::Ended { id: id.clone(), has_result: true }, at);
-        assert!(core.handle(Event::Delivered(id.clone()), at).contains(&Effect::Remove(id)));
-        assert!(!renew(&core.handle(tick(), at + 20_000)));
-    }
-
-    #[test]
-    fn a_dead_executor_is_told_at_once_and_its_log_still_delivered() {
-        let mut core = core();
-        let id = running(&mut core, 1);
-        let effects = core.handle(Event::Ended { id: id.clone(), has_result: false }, 10);
-        assert!(poll(&effects).expect("a fresh poll").held[0].state == HeldState::Dead);
-        let effects = answer_to(&mut core, answer(), 11);
-        assert!(effects.contains(&Effect::Finish(id)));
-        assert_eq!(poll(&effects).expect("the next poll").held[0].state, HeldState::Dead, "and stays dead");
-        assert!(!core.handle(tick(), 60_000).iter().any(|e| matches!(e, Effect::Renew(_))), "nothing revives it");
-    }
-
-    #[test]
-    fn an_executor_found_dead_is_told_when_nothing_of_it_is_left() {
-        let mut core = core();
-        let a = assignment(1);
-        core.adopt(&a, Found::Dead);
-        let effects = core.handle(tick(), 0);
-        assert_eq!(poll(&effects).expect("polls").held[0].state, HeldState::Alive, "not yet");
-        assert!(!effects.iter().any(|e| matches!(e, Effect::Renew(_))), "and nothing revives it");
-        let effects = core.handle(Event::Ended { id: a.execution_id.clone(), has_result: false }, 10);
-        assert!(poll(&effects).expect("a fresh poll").held[0].state == HeldState::Dead);
-        assert!(answer_to(&mut core, answer(), 11).contains(&Effect::Finish(a.execution_id)));
-    }
-
-    #[test]
-    fn what_an_earlier_process_never_started_is_given_back_and_never_started() {
-        let mut core = core();
-        let a = assignment(1);
-        core.adopt(&a, Found::Unstarted);
-        let effects = core.handle(tick(), 0);
-        assert_eq!(poll(&effects).expect("polls").held[0].state, HeldState::Unstarted);
-        assert!(!effects.iter().any(|e| matches!(e, Effect::Start(_) | Effect::Spawn(_) | Effect::Renew(_))));
-        let effects = answer_to(&mut core, answer(), 1);
-        assert!(effects.contains(&Effect::Remove(a.execution_id)), "only when the server has heard of it");
-    }
-
-    #[test]
-    fn an_execution_that_is_given_up_while_it_is_prepared_leaves_nothing() {
-        let mut core = core();
-        let a = assignment(1);
-        let id = a.execution_id.clone();
-        answer_to(&mut core, PollAnswer { jobs: vec![a], ..answer() }, 0);
-        answer_to(&mut core, PollAnswer { lost: vec![id.clone()], ..answer() }, 1);
-        let effects = core.handle(Event::Prepared(id.clone()), 2);
-        assert_eq!(effects, [Effect::Remove(id.clone())], "it was made after it had been given up");
-        assert_eq!(core.handle(Event::Started(id.clone()), 3), [Effect::Remove(id)], "and never spawned");
-    }
-
-    #[test]
-    fn an_answer_that_was_overtaken_says_nothing() {
-        let mut core = core();
-        let id = running(&mut core, 1);
-        let old = answered(&core, answer());
-        core.handle(Event::Ended { id: id.clone(), has_result: false }, 10);
-        assert!(core.handle(old, 11).is_empty(), "the server has not heard of the death yet");
-        assert!(answer_to(&mut core, answer(), 12).contains(&Effect::Finish(id)));
-    }
-
-    #[test]
-    fn draining_takes_nothing_waits_and_then_interrupts() {
-        let mut core = core();
-        let id = running(&mut core, 1);
-        let effects = core.handle(Event::Drain, 100);
-        let request = poll(&effects).expect("the server is told at once");
-        assert!(request.free.is_empty() && request.report.draining);
-        assert!(!effects.iter().any(|e| matches!(e, Effect::Cancel { .. })));
-        let effects = core.handle(tick(), 100 + 60_000);
-        assert!(effects.contains(&Effect::Cancel { id: id.clone(), reason: "the runner is shutting down" }));
-        core.handle(Event::Ended { id: id.clone(), has_result: true }, 61_000);
-        assert!(core.handle(Event::Delivered(id), 61_001).contains(&Effect::Exit(Ending::Done)));
-    }
-
-    #[test]
-    fn the_customers_switch_interrupts_and_lasts() {
-        let mut core = core();
-        let id = running(&mut core, 1);
-        let since = Some(Timestamp::from_micros(9));
-        let effects = core.handle(Event::Disabled(since), 10);
-        assert!(effects.contains(&Effect::Cancel { id, reason: "the customer has disabled the runner" }));
-        let request = poll(&effects).expect("told at once");
-        assert!(request.free.is_empty());
-        assert_eq!(request.report.disabled_since, since);
-        assert!(!poll(&core.handle(Event::Disabled(None), 20)).expect("told").free.is_empty());
-    }
-
-    #[test]
-    fn a_fenced_session_interrupts_everything_and_exits() {
-        let mut core = core();
-        let id = running(&mut core, 1);
-        let effects = core.handle(Event::PollFailed { seq: core.polls, fenced: true }, 10);
-        assert!(matches!(&effects[0], Effect::Cancel { id: c, .. } if *c == id));
-        assert!(poll(&effects).is_none());
-        let effects = core.handle(Event::Ended { id, has_result: true }, 20);
-        assert!(effects.contains(&Effect::Exit(Ending::Fenced)));
-    }
-
-    #[test]
-    fn a_full_disk_offers_nothing_until_there_is_room() {
-        let mut core = core();
-        let effects = core.handle(Event::Tick { disk_free_bytes: 0 }, 0);
-        assert!(poll(&effects).expect("polls all the same").free.is_empty());
-        assert!(poll(&core.handle(Event::Tick { disk_free_bytes: 0 }, 5)).is_none());
-        assert!(!poll(&core.handle(tick(), 10)).expect("a fresh poll").free.is_empty());
-    }
-
-    #[test]
-    fn failures_back_off_with_jitter_and_stay_short_with_work_in_hand() {
-        let mut idle = core();
-        for n in 0..12u64 {
-            idle.handle(Event::PollFailed { seq: idle.polls, fenced: false }, n);
-            assert!(idle.next_due_ms().expect("due") - n <= 12_500, "half a hold");
-        }
-        let mut busy = core();
-        running(&mut busy, 1);
-        for n in 0..12u64 {
-            busy.handle(Event::PollFailed { seq: busy.polls, fenced: false }, n);
-            assert!(busy.poll_at_ms.expect("due") - n <= 2_000);
-        }
-    }
-
-    #[test]
-    fn slots_are_counted_by_group() {
-        let mut core = core();
-        for n in 1..=4 {
-            running(&mut core, n);
-        }
-        let effects = answer_to(&mut core, answer(), 1);
-        let request = poll(&effects).expect("poll");
-        assert_eq!(request.free.get(&JobGroup::Actions), None);
-        assert_eq!(request.free.get(&JobGroup::Deploy), Some(&4));
-        assert_eq!(request.report.busy[&JobGroup::Actions].len(), 4);
-    }
-}
+mod tests;

@@ -8,13 +8,14 @@ mod client;
 mod core;
 mod deliver;
 mod state;
+mod sweep;
 mod workspaces;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use api::runner::{Assignment, PollRequest, Strange};
@@ -32,11 +33,13 @@ pub use self::check::check_session;
 pub use self::client::{About, CallError, Door, SessionClient, now, random_hex, random_u128};
 pub use self::core::{Core, Effect, Ending, Event, Found};
 use self::deliver::Delivery;
-pub use self::state::{HistoryLine, SessionFile, StateDir};
+use self::state::StateLock;
+pub use self::state::{HistoryLine, JOIN_AGAIN, SessionFile, StateDir};
+use self::sweep::Sweeper;
 use crate::directory::{ExecutionContext, ExecutionDir};
 use crate::metrics::Metrics;
 use crate::vault::Tools;
-use crate::{limits, net, process, rescue, spool};
+use crate::{limits, net, process, rescue, spool, vault};
 
 /// How a session is started.
 #[derive(Debug, Clone)]
@@ -48,6 +51,8 @@ pub struct Options {
     pub state_dir: PathBuf,
     pub ca_file: Option<PathBuf>,
     pub allow_paths: Vec<PathBuf>,
+    /// Refuse scripts that are not part of the app's config.
+    pub no_ad_hoc: bool,
     /// Registries whose images are fetched for builds, from outside of their cell.
     pub base_registries: Vec<String>,
     pub tools: Tools,
@@ -62,6 +67,8 @@ const WATCH: Duration = Duration::from_millis(100);
 const EVENTS: usize = 1024;
 /// How often a state that waits is offered anew.
 const RESCUE: Duration = Duration::from_secs(2);
+/// How often a state is moved to where it waits.
+const RESCUE_TRIES_MAX: u32 = 30;
 const PAPERS_REFUSED: &str = "papers_refused";
 const LEFTOVER_GRACE: Duration = Duration::from_secs(10);
 
@@ -72,7 +79,7 @@ pub fn hostname() -> String {
 /// Runs a session to its end.
 pub async fn run(options: Options) -> anyhow::Result<Ending> {
     let state = StateDir::new(&options.state_dir);
-    let _lock = state.lock()?;
+    let lock = state.lock()?;
     let url = match state.session()? {
         Some(session) if options.url.is_empty() => session.url,
         Some(_) | None => options.url.clone(),
@@ -89,7 +96,7 @@ pub async fn run(options: Options) -> anyhow::Result<Ending> {
     session.metrics_listen.clone_from(&options.metrics_listen);
     let client = SessionClient::new(http, &session.url, session.runner_id.clone(), session.generation, key)
         .with_hold(session.timing.hold_s);
-    Driver::new(options, state, session, client.counted_by(metrics))?.run().await
+    Driver::new(options, (state, lock), session, client.counted_by(metrics))?.run().await
 }
 
 /// Resumes the session in the state directory, or joins and opens a new one.
@@ -109,6 +116,8 @@ async fn open_session(
             session.url.clone_from(&options.url);
         }
         session.allow_paths.clone_from(&options.allow_paths);
+        session.no_ad_hoc = options.no_ad_hoc;
+        session.tools.clone_from(&options.tools);
         session.ca_file.clone_from(&options.ca_file);
         tracing::info!(runner = %session.runner_id, generation = session.generation, "resumes its session");
         return Ok((session, key));
@@ -162,6 +171,9 @@ async fn join(
         settings: answer.settings,
         timing: answer.timing,
         allow_paths: options.allow_paths.clone(),
+        no_ad_hoc: options.no_ad_hoc,
+        tools: options.tools.clone(),
+        user_id: None,
         ca_file: options.ca_file.clone(),
         joined_at: now(),
         process: 0,
@@ -217,6 +229,7 @@ struct Watched {
 struct Driver {
     options: Options,
     state: StateDir,
+    lock: StateLock,
     session: SessionFile,
     client: SessionClient,
     trusted: TrustedKeys,
@@ -229,13 +242,22 @@ struct Driver {
     refused: Arc<Mutex<BTreeMap<ExecutionId, (Assignment, JobError)>>>,
     /// Told when a state waits to be brought to the control plane.
     rescued: Arc<Notify>,
+    sweeper: Sweeper,
+    /// The customer was told to back the key up.
+    advised: bool,
     renewals: u64,
-    started: Instant,
+    started: Duration,
     exit: Option<Ending>,
 }
 
 impl Driver {
-    fn new(options: Options, state: StateDir, mut session: SessionFile, client: SessionClient) -> anyhow::Result<Self> {
+    fn new(
+        options: Options,
+        (state, lock): (StateDir, StateLock),
+        mut session: SessionFile,
+        client: SessionClient,
+    ) -> anyhow::Result<Self> {
+        session.user_id = Some(rustix::process::geteuid().as_raw());
         session.pid = std::process::id();
         session.process += 1;
         session.process_started_at = Some(now());
@@ -246,14 +268,20 @@ impl Driver {
             hostname: hostname(),
             disabled_since: state.disabled_since(),
             disk_free_bytes: limits::disk_free_bytes(state.path()).unwrap_or(0),
+            rescues_open: rescue::open(state.path()),
+            no_ad_hoc: options.no_ad_hoc,
             ..RunnerReport::default()
         };
         let seed = u64::from_str_radix(&random_hex::<8>(), 16).unwrap_or(1);
         let core = Core::new(session.timing.clone(), session.settings.clone(), report, session.process, seed);
         let (events, inbox) = mpsc::channel(EVENTS);
+        let rescued = Arc::new(Notify::new());
+        let told = Arc::clone(&rescued);
+        let sweeper = Sweeper::start(state.path().to_owned(), move || told.notify_one());
         let mut driver = Self {
             options,
             state,
+            lock,
             session,
             client,
             trusted,
@@ -263,11 +291,14 @@ impl Driver {
             poll: None,
             watched: BTreeMap::new(),
             refused: Arc::default(),
-            rescued: Arc::default(),
+            rescued,
+            sweeper,
+            advised: false,
             renewals: 0,
-            started: Instant::now(),
+            started: process::since_boot(),
             exit: None,
         };
+        driver.advise_backup();
         driver.deliver_rescued();
         driver.adopt()?;
         // Before the first poll: it carries this process's number.
@@ -280,9 +311,11 @@ impl Driver {
     fn deliver_rescued(&self) {
         let (client, tools) = (self.client.clone(), self.options.tools.clone());
         let (state_dir, rescued) = (self.state.path().to_owned(), Arc::clone(&self.rescued));
+        let events = self.events.clone();
         tokio::spawn(async move {
             loop {
                 let left = rescue::deliver(&client, &tools, &state_dir).await;
+                let _ = events.send(Event::Rescues(rescue::open(&state_dir))).await;
                 let pause = if left > 0 { RESCUE } else { Duration::MAX };
                 let _ = tokio::time::timeout(pause, rescued.notified()).await;
             }
@@ -291,10 +324,12 @@ impl Driver {
 
     /// Takes over what an earlier process left: executors that run, results that are not delivered, and the dead.
     fn adopt(&mut self) -> anyhow::Result<()> {
-        for dir in ExecutionDir::list(self.state.path())? {
+        let (dirs, rest) = ExecutionDir::list(self.state.path())?;
+        rest.into_iter().for_each(|path| self.sweeper.tree(path));
+        for dir in dirs {
             let Ok(assignment) = dir.assignment() else {
                 // Not even whole: missing from our list, the claim goes back to the queue.
-                dir.remove()?;
+                self.sweeper.tree(dir.set_aside()?);
                 continue;
             };
             let found = find(&dir);
@@ -313,7 +348,8 @@ impl Driver {
     }
 
     fn now_ms(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
+        // A suspended machine's leases go on: this clock does too.
+        process::since_boot().saturating_sub(self.started).as_millis() as u64
     }
 
     async fn run(mut self) -> anyhow::Result<Ending> {
@@ -332,12 +368,19 @@ impl Driver {
                 () = tokio::time::sleep(Duration::from_millis(due)) => self.tick(),
                 _ = look.recv() => Event::Disabled(self.state.disabled_since()),
                 _ = terminate.recv() => Event::Drain,
-                _ = hangup.recv() => Event::HandOver,
+                // With the first process of a container everything in it ends: there is nobody to hand over to.
+                _ = hangup.recv() => if std::process::id() == 1 { Event::Drain } else { Event::HandOver },
                 _ = interrupt.recv() => {
                     interrupts += 1;
                     if interrupts == 1 { Event::Drain } else { Event::Stop }
                 }
             };
+            if !self.lock.holds(&self.state) {
+                bail!(
+                    "the state directory {} was deleted or replaced while the runner was running. The runner stops; what it had started can't report any more. If there is a backup, restore the directory and start the runner again; else join again with `ferry runners join-command`",
+                    self.state.path().display()
+                );
+            }
             self.handle(event);
             if let Some(ending) = self.exit {
                 return Ok(self.leave(ending).await);
@@ -365,9 +408,32 @@ impl Driver {
     }
 
     fn handle(&mut self, event: Event) {
+        if matches!(event, Event::Prepared(_) | Event::Started(_)) {
+            // Nothing is started after the switch was turned, not even within the two seconds until the next look.
+            let disabled = Event::Disabled(self.state.disabled_since());
+            self.perform_all(disabled);
+        }
+        if let Event::Ended { .. } = &event {
+            self.advise_backup();
+        }
         if let Event::PollAnswered { .. } = &event {
             self.session.answered_at = Some(now());
         }
+        self.perform_all(event);
+    }
+
+    /// Says once in each process that the install's key has no backup: when it starts, and when a job has made the key.
+    fn advise_backup(&mut self) {
+        if self.advised {
+            return;
+        }
+        if let Some(advice) = vault::backup_advice(&self.options.tools, self.state.path()) {
+            self.advised = true;
+            tracing::warn!("{advice}");
+        }
+    }
+
+    fn perform_all(&mut self, event: Event) {
         let effects = self.core.handle(event, self.now_ms());
         for effect in effects {
             self.perform(effect);
@@ -494,6 +560,7 @@ impl Driver {
             offline_s: self.session.timing.offline_s,
             ca_file: self.options.ca_file.clone(),
             allow_paths: self.options.allow_paths.clone(),
+            no_ad_hoc: self.options.no_ad_hoc,
             kind: Some(self.options.kind),
             base_registries: self.options.base_registries.clone(),
             tools: self.options.tools.clone(),
@@ -581,7 +648,7 @@ impl Driver {
     /// Watches an executor to its end, and delivers its log meanwhile.
     fn watch(&mut self, dir: ExecutionDir, assignment: Assignment, child: Option<tokio::process::Child>, found: Found) {
         let id = assignment.execution_id.clone();
-        let (ended, watching) = watch::channel(found == Found::WithResult);
+        let (ended, watching) = watch::channel(false);
         match Delivery::new(self.client.clone(), dir.clone()) {
             Ok(delivery) => {
                 let (id, fresh) = (id.clone(), child.is_some());
@@ -593,7 +660,7 @@ impl Driver {
             Err(error) => tracing::error!(execution = %id, %error, "an execution directory can't be read"),
         }
         if found != Found::WithResult {
-            let (id, dir, ended) = (id.clone(), dir.clone(), ended.clone());
+            let (id, dir, events) = (id.clone(), dir.clone(), self.events.clone());
             let (state_dir, rescued) = (self.state.path().to_owned(), Arc::clone(&self.rescued));
             self.aside(async move {
                 await_executor(&dir, child).await;
@@ -607,14 +674,11 @@ impl Driver {
                     if let Err(error) = spool::mark_death(&dir.spool()) {
                         tracing::error!(execution = %id, %error, "the log can't say that its end may be missing");
                     }
-                    match rescue::take(&dir, &state_dir) {
-                        Ok(Some(_)) => rescued.notify_one(),
-                        Ok(None) => {}
-                        Err(error) => tracing::error!(execution = %id, %error, "a state that was left can't be kept"),
-                    }
-                } else {
-                    ended.send_replace(true);
+                    take_rescued(&id, &dir, &state_dir).await;
                 }
+                // With or without a result, a state may wait now: the control plane hears of it before it hears of the end.
+                let _ = events.send(Event::Rescues(rescue::open(&state_dir))).await;
+                rescued.notify_one();
                 Event::Ended { id, has_result }
             });
         }
@@ -654,10 +718,8 @@ impl Driver {
         let Some(watched) = self.watched.remove(id) else {
             // Prepared beside the loop, and given up before it was seen here.
             let left = ExecutionDir::open(&self.state.path().join("executions").join(id.as_str()));
-            if let Ok(dir) = left
-                && let Err(error) = dir.remove()
-            {
-                tracing::error!(execution = %id, %error, "an execution directory can't be removed");
+            if let Ok(dir) = left {
+                self.sweep(id, dir);
             }
             return;
         };
@@ -681,8 +743,12 @@ impl Driver {
             }
         }
         crash_point!("runner.before_remove");
-        if let Err(error) = watched.dir.remove() {
-            tracing::error!(execution = %id, %error, "an execution directory can't be removed");
+        self.sweep(id, watched.dir);
+    }
+
+    fn sweep(&self, id: &ExecutionId, dir: ExecutionDir) {
+        if let Err(error) = self.sweeper.execution(dir, self.state.path()) {
+            tracing::error!(execution = %id, %error, "an execution directory can't be removed yet");
         }
     }
 
@@ -771,6 +837,22 @@ fn spawn_executor(dir: &ExecutionDir) -> anyhow::Result<tokio::process::Child> {
         .kill_on_drop(false)
         .spawn()?;
     Ok(child)
+}
+
+/// Puts a state that a dead executor left where it waits. On a full disk this is tried again for a while; after that the state stays
+/// in the execution's directory, which is not removed with it.
+async fn take_rescued(id: &ExecutionId, dir: &ExecutionDir, state_dir: &Path) {
+    for tries in 0..RESCUE_TRIES_MAX {
+        match rescue::take(dir, state_dir) {
+            Ok(_) => return,
+            Err(error) if tries == 0 => {
+                let why = vault::named(&rescue::place(state_dir), &error);
+                tracing::error!(execution = %id, why, "Terraform's state that this execution left can't be kept yet: free disk space");
+            }
+            Err(_) => {}
+        }
+        tokio::time::sleep(RESCUE).await;
+    }
 }
 
 /// Returns when the executor is gone, and none can come any more.

@@ -13,7 +13,10 @@ use model::runner::{RunnerKind, RunnerSettings};
 use model::{InstallId, OrgId, RunnerId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::directory::{ExecutionDir, remove_tree};
 use crate::doctor::{KEY_FILE, LOCK_FILE};
+use crate::rescue;
+use crate::vault::Tools;
 
 const SESSION_FILE: &str = "session.json";
 const DISABLED_FILE: &str = "disabled";
@@ -40,6 +43,14 @@ pub struct SessionFile {
     pub timing: api::runner::Timing,
     #[serde(default)]
     pub allow_paths: Vec<PathBuf>,
+    /// The customer allows no ad hoc actions.
+    #[serde(default)]
+    pub no_ad_hoc: bool,
+    #[serde(default)]
+    pub tools: Tools,
+    /// The user that the runner works as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
     /// Where `/metrics` is served; nowhere when empty.
@@ -79,8 +90,24 @@ pub struct StateDir {
 
 /// Held while a session process lives.
 pub struct StateLock {
-    _file: File,
+    file: File,
 }
+
+impl StateLock {
+    /// Whether the directory is still the one that was locked.
+    pub fn holds(&self, state: &StateDir) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let same = |a: std::fs::Metadata, b: std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+        match (std::fs::metadata(state.path.join(LOCK_FILE)), self.file.metadata()) {
+            (Ok(there), Ok(held)) => same(there, held),
+            (Err(error), _) => error.kind() != std::io::ErrorKind::NotFound,
+            (Ok(_), Err(_)) => true,
+        }
+    }
+}
+
+/// How to join again, for every message that says to.
+pub const JOIN_AGAIN: &str = "run `ferry-runner reset`, which deletes the session and keeps the install's key and rescued states, then join again with `ferry runners join-command`";
 
 impl StateDir {
     pub fn new(path: &Path) -> Self {
@@ -108,7 +135,7 @@ impl StateDir {
         }
         file.set_len(0)?;
         write!(file, "{}", std::process::id())?;
-        Ok(StateLock { _file: file })
+        Ok(StateLock { file })
     }
 
     /// The pid of the process that holds the lock, if one does.
@@ -143,12 +170,39 @@ impl StateDir {
         let seed: [u8; 32] = hex::decode(text.trim())
             .ok()
             .and_then(|b| b.try_into().ok())
-            .with_context(|| format!("{KEY_FILE} is damaged; remove the state directory and join again"))?;
+            .with_context(|| format!("{KEY_FILE} is damaged: {JOIN_AGAIN}"))?;
         Ok(Some(Signatory::from_seed(&seed)))
     }
 
     pub fn write_key(&self, seed: &[u8; 32]) -> anyhow::Result<()> {
         self.write(KEY_FILE, hex::encode(seed).as_bytes(), true)
+    }
+
+    /// Forgets the session, so that this runner can join again. The install's key, states that wait for the control plane, the
+    /// customer's switch and the history stay. Returns how many executions were dropped.
+    pub fn reset(&self) -> anyhow::Result<usize> {
+        let _lock = self.lock()?;
+        let (dirs, rest) = ExecutionDir::list(&self.path)?;
+        if let Some(alive) = dirs.iter().find(|dir| dir.executor_alive()) {
+            bail!(
+                "{} is still running. Wait for it to end, or stop it with `ferry-runner disable` while the runner runs; then reset again. Nothing was deleted",
+                alive.name()
+            );
+        }
+        for dir in &dirs {
+            rescue::take(dir, &self.path).with_context(|| {
+                format!("Terraform's state in {} can't be kept; nothing more was deleted", dir.path().display())
+            })?;
+            dir.remove()?;
+        }
+        rest.iter().try_for_each(|path| remove_tree(path))?;
+        for name in [SESSION_FILE, KEY_FILE] {
+            match fs::remove_file(self.path.join(name)) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(dirs.len())
     }
 
     pub fn disabled_since(&self) -> Option<Timestamp> {

@@ -230,3 +230,26 @@ fn a_source_comes_from_git_by_branch_tag_and_commit() {
         assert_eq!(result.error.expect("error").code, "source_failed");
     }
 }
+
+#[test]
+fn an_ad_hoc_action_is_refused_where_the_customer_allows_none() {
+    let mut world = World::new(vec![step("only", "true")]);
+    world.no_ad_hoc = true;
+    assert_eq!(world.finish().0.outcome, Outcome::Finished, "one of the app's config is run");
+    world.action().builtin_env.insert(model::spec::TRIGGER_TYPE.into(), model::spec::AD_HOC.into());
+    let (result, _running) = world.finish();
+    assert_eq!(result.outcome, Outcome::NotAttempted, "{result:?}");
+    assert_eq!(result.error.map(|error| error.code).as_deref(), Some("ad_hoc_refused"));
+}
+
+#[test]
+fn a_child_that_cannot_be_noted_is_ended() {
+    let world = World::new(vec![step("only", "sleep 60")]);
+    let dir = world.prepare(|_, _, _| {});
+    // Where its process group would be noted.
+    fs_err::create_dir(dir.path().join("group")).expect("dir");
+    dir.mark_started().expect("started");
+    // `result` makes sure that no process is left.
+    let result = start(dir).result();
+    assert_eq!(result.outcome, Outcome::Failed, "{result:?}");
+}

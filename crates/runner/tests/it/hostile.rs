@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use model::log::Pipe;
 use model::spec::Limits;
 use model::{Outcome, StepStatus};
+use needs::needs;
 use runner::process::reap_leftovers;
 
 use crate::world::{World, marked, script, step, wait_until};
@@ -39,6 +40,7 @@ fn a_daemon_neither_survives_nor_holds_the_executor_up() {
 
 #[test]
 fn the_runner_is_hidden_from_scripts() {
+    needs!(Landlock);
     let mut world = World::new(vec![]);
     let state = world.state.path().display().to_string();
     let witness = tempfile::tempdir().expect("dir");
@@ -57,16 +59,13 @@ fn the_runner_is_hidden_from_scripts() {
     )];
     let (result, running) = world.finish();
     assert_eq!(result.outcome, Outcome::Finished, "{}", running.pipe(Pipe::Stderr));
-    assert!(runner::shim::landlock_available(), "this test needs a kernel with landlock");
     assert_eq!(running.pipe(Pipe::Stdout), "fine\n");
     assert_eq!(fs_err::read_to_string(witness.path().join("file")).expect("file"), "ok\n");
 }
 
 #[test]
 fn limits_hold() {
-    if !runner::limits::available().0 {
-        panic!("this test needs writable cgroups: {}", runner::limits::available().1);
-    }
+    needs!(Cgroups);
     let mut world = World::new(vec![step("hungry", "head -c 300m /dev/zero | tail | wc -c; exit 3")]);
     world.spec.limits = Limits { memory_bytes: Some(64 << 20), ..Limits::default() };
     let error = world.finish().0.error.expect("error");

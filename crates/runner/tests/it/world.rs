@@ -20,6 +20,7 @@ pub(crate) struct World {
     pub(crate) spec: JobSpec,
     pub(crate) offline_s: u64,
     pub(crate) kind: Option<RunnerKind>,
+    pub(crate) no_ad_hoc: bool,
     signatory: Signatory,
 }
 
@@ -74,7 +75,7 @@ impl World {
             work,
         };
         let state = tempfile::tempdir().expect("state directory");
-        Self { state, spec, offline_s: 900, kind: None, signatory: Signatory::from_seed(&[5; 32]) }
+        Self { state, spec, offline_s: 900, kind: None, no_ad_hoc: false, signatory: Signatory::from_seed(&[5; 32]) }
     }
 
     pub(crate) fn action(&mut self) -> &mut ActionSpec {
@@ -130,6 +131,7 @@ impl World {
             spec: None,
         };
         let context = ExecutionContext {
+            no_ad_hoc: self.no_ad_hoc,
             runner_id,
             generation: 1,
             nonce: "nonce".into(),

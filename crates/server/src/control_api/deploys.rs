@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use conductor::{Loaded, NewWorkflow};
 use engine::{ComponentOp, Step, StepStatus, Work, WorkflowKind};
 use http::StatusCode;
-use model::{BuildId, StepId, id};
+use model::{BuildId, PartStatus, StepId, id};
 use serde_json::{Map, Value};
 use store::{EntityKind, Install, StoreError, Target};
 use utoipa_axum::router::OpenApiRouter;
@@ -72,8 +72,17 @@ impl<'a> Attempt<'a> {
                 "approval-denied"
             }
             (StepStatus::Error | StepStatus::Unknown, _) => "error",
-            (StepStatus::Cancelled | StepStatus::NotAttempted | StepStatus::UserSkipped | StepStatus::Discarded, _) => {
-                "cancelled"
+            // It had failed, and people went on without it.
+            (StepStatus::UserSkipped, _) => "error",
+            // A newer attempt has taken its place: it had failed, or its plan was out of date.
+            (StepStatus::Discarded, _) if plan.plan.is_none() && !plan.reason.is_empty() => "error",
+            (StepStatus::Discarded, Some(StepStatus::Discarded)) if apply.is_some_and(|a| !a.reason.is_empty()) => {
+                "error"
+            }
+            (StepStatus::Cancelled | StepStatus::NotAttempted | StepStatus::Discarded, _) => "cancelled",
+            // Only a look for drift finds some; a plan that was asked for alone tells what a deploy would do.
+            (StepStatus::Drifted | StepStatus::NoDrift, _) if !self.loaded.row.kind.starts_with("drift_run") => {
+                "planned"
             }
             (StepStatus::Drifted, _) => "drifted",
             (StepStatus::NoDrift, _) => "no-drift",
@@ -82,7 +91,7 @@ impl<'a> Attempt<'a> {
             (StepStatus::Approved, Some(StepStatus::InProgress)) => "executing",
             (StepStatus::Approved, Some(StepStatus::Success)) if teardown => "inactive",
             (StepStatus::Approved, Some(StepStatus::Success)) => "active",
-            (StepStatus::Approved, Some(StepStatus::Error | StepStatus::Unknown)) => "error",
+            (StepStatus::Approved, Some(StepStatus::Error | StepStatus::Unknown | StepStatus::UserSkipped)) => "error",
             (StepStatus::Approved, Some(StepStatus::Pending)) if !over => "queued",
             (StepStatus::Approved, _) => "cancelled",
         };
@@ -415,7 +424,7 @@ async fn install_components(
             id: component.id.clone(),
             install_id: install.id.to_string(),
             component_id: component.id.clone(),
-            status: part["status"].as_str().unwrap_or("pending").to_owned(),
+            status: PartStatus::parse(part["status"].as_str()).as_str().to_owned(),
             status_description: deploys.first().map(|last| last.status_description.clone()).unwrap_or_default(),
             created_at: component.created_at,
             updated_at: deploys.first().map_or(component.updated_at, |last| last.updated_at),

@@ -9,7 +9,7 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
 use http::HeaderMap;
-use store::{EventCursor, topic};
+use store::{EventCursor, KindFilter, topic};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -55,7 +55,7 @@ pub(super) fn wants_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Events of the org: JSON (the latest, or those after one that is known), or with `Accept: text/event-stream` live (from now on, unless told where to go on).
-#[utoipa::path(get, path = "/v1/events", tag = "events", security(("token" = ["read-only"])), params(("after" = Option<String>, Query, description = "id of the last event that is known"), ("limit" = Option<u64>, Query), ("Last-Event-ID" = Option<String>, Header)), responses((status = 200, body = [Event])))]
+#[utoipa::path(get, path = "/v1/events", tag = "events", security(("token" = ["read-only"])), params(("after" = Option<String>, Query, description = "id of the last event that is known"), ("before" = Option<String>, Query, description = "the latest events before the one with this id"), ("kind" = Option<String>, Query, description = "one kind of events, like `job.state`, or a family, like `job`"), ("limit" = Option<u64>, Query), ("Last-Event-ID" = Option<String>, Header)), responses((status = 200, body = [Event])))]
 async fn events(
     State(state): State<AppState>,
     Reader(at): Reader,
@@ -66,23 +66,38 @@ async fn events(
         Some(text) => Some(text.parse::<EventCursor>().map_err(|e| ApiError::invalid(e.to_string()))?),
         None => None,
     };
+    let kind =
+        KindFilter::parse(search.text("kind").unwrap_or_default()).map_err(|e| ApiError::invalid(e.to_string()))?;
+    let before = search.text("before").map(str::parse::<EventCursor>).transpose();
+    let before = before.map_err(|e| ApiError::invalid(e.to_string()))?;
     if wants_stream(&headers) {
         let after = match after {
             Some(after) => after,
             None => state.store().last_event(&at.org).await?,
         };
         let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-        return Ok(Sse::new(live(state, at, after)).keep_alive(keep_alive).into_response());
+        return Ok(Sse::new(live(state, at, after, kind)).keep_alive(keep_alive).into_response());
     }
     let page = Page { offset: Some(0), ..search.page()? };
-    let events = match after {
-        Some(after) => state.store().events_after(&at.org, after, page.fetch()).await?,
-        None => state.store().latest_events(&at.org, page.limit()).await?,
-    };
-    Ok(List::new(events.into_iter().map(wire).collect(), page).into_response())
+    if let Some(after) = after {
+        let events = state.store().events_after(&at.org, after, &kind, page.fetch()).await?;
+        return Ok(List::new(events.into_iter().map(wire).collect(), page).into_response());
+    }
+    // Oldest first: what is one too many stands at the beginning.
+    let mut events = state.store().latest_events(&at.org, before, &kind, page.fetch()).await?;
+    let more = events.len() as u64 > page.limit();
+    if more {
+        events.remove(0);
+    }
+    Ok(List::with_more(events.into_iter().map(wire).collect(), page, more).into_response())
 }
 
-fn live(state: AppState, at: InOrg, mut after: EventCursor) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+fn live(
+    state: AppState,
+    at: InOrg,
+    mut after: EventCursor,
+    kind: KindFilter,
+) -> impl Stream<Item = Result<sse::Event, Infallible>> {
     let (send, receive) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
         let org = at.org.clone();
@@ -97,7 +112,7 @@ fn live(state: AppState, at: InOrg, mut after: EventCursor) -> impl Stream<Item 
             if !watch.may_go_on(&state).await {
                 return;
             }
-            let events = state.store().events_after(&org, after, BATCH).await.unwrap_or_default();
+            let events = state.store().events_after(&org, after, &kind, BATCH).await.unwrap_or_default();
             if events.is_empty() {
                 let pause = if soon > 0 { LOOK_SOON } else { LOOK };
                 soon -= i32::from(soon > 0);

@@ -70,7 +70,8 @@ async fn current_user(Caller(owner): Caller) -> Json<Account> {
         id: owner.account.id,
         email: owner.account.email,
         account_type: "service".into(),
-        org_ids: owner.members.into_iter().map(|m| m.org_id).collect(),
+        // As far as the token goes, which may be good for one org alone.
+        org_ids: permissions.keys().filter_map(|id| id.parse().ok()).collect(),
         permissions,
         created_at: owner.account.created_at,
     })

@@ -44,6 +44,7 @@ struct Changes {
     toggles: BTreeMap<String, bool>,
     labels: Option<Labels>,
     managed_by: Option<String>,
+    name: Option<String>,
 }
 
 impl Changes {
@@ -71,6 +72,9 @@ impl Changes {
                 let text = format!("`{other}` is not an approval option: use prompt or approve-all");
                 return Err(ApiError::invalid(text));
             }
+        }
+        if let Some(name) = &self.name {
+            model::name::check(name).map_err(ApiError::invalid)?;
         }
         if let Some(labels) = &self.labels {
             labels::check(labels).map_err(ApiError::invalid)?;
@@ -120,8 +124,11 @@ async fn toggleable(state: &AppState, install: &Install, name: &str) -> ApiResul
 async fn change(state: &AppState, at: &InOrg, install: &Install, changes: Changes) -> ApiResult<Install> {
     changes.check(state, install).await?;
     let now = state.conductor.now();
-    let changed = state.store().change_settings(&at.org, &install.id, at.actor(), now, move |settings| {
-        changes.apply(settings);
+    let changed = state.store().change_settings(&at.org, &install.id, at.actor(), now, move |install| {
+        changes.apply(&mut install.settings);
+        if let Some(name) = &changes.name {
+            install.name.clone_from(name);
+        }
         Ok(())
     });
     Ok(changed.await?)
@@ -161,8 +168,8 @@ pub(super) fn metadata(install: &Install) -> Option<wire::InstallMetadata> {
     Some(wire::InstallMetadata { managed_by: managed_by.to_owned() })
 }
 
-/// Changes what an install says about approvals, labels, who keeps it, and components that may be left out.
-#[utoipa::path(patch, path = "/v1/installs/{install_id}", tag = "installs", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::UpdateInstall, responses((status = 200, body = wire::Install), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody)))]
+/// Changes the name of an install, its approvals, its labels, who keeps it, and components that may be left out.
+#[utoipa::path(patch, path = "/v1/installs/{install_id}", tag = "installs", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::UpdateInstall, responses((status = 200, body = wire::Install), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn update(
     State(state): State<AppState>,
     Operator(at): Operator,
@@ -175,6 +182,7 @@ async fn update(
     changes.approval_option = Some(wanted.approval_option).filter(|o| !o.is_empty()).or(changes.approval_option);
     changes.toggles.extend(wanted.component_toggles);
     changes.labels = wanted.labels.or(changes.labels);
+    changes.name = Some(wanted.name).filter(|name| !name.is_empty());
     let install = change(&state, &at, &install, changes).await?;
     Ok(Json(installs::wire(&state, install).await?))
 }
@@ -213,7 +221,8 @@ async fn relabel(
     how: impl Fn(&mut Labels) + Send + Sync + 'static,
 ) -> ApiResult<Json<wire::Install>> {
     let now = state.conductor.now();
-    let changed = state.store().change_settings(&at.org, &install.id, at.actor(), now, move |settings| {
+    let changed = state.store().change_settings(&at.org, &install.id, at.actor(), now, move |install| {
+        let settings = &mut install.settings;
         let mut labels: Labels = serde_json::from_value(settings["labels"].clone()).unwrap_or_default();
         how(&mut labels);
         labels::check(&labels).map_err(StoreError::Conflict)?;
@@ -273,7 +282,7 @@ async fn toggle(
         true if parts.values().any(conductor::is_there) => {
             Some(WorkflowKind::ManualDeploy { component, dependents: false })
         }
-        false if there => Some(WorkflowKind::TeardownComponent { component }),
+        false if there => Some(WorkflowKind::TeardownComponent { component, with_dependents: false, force: false }),
         _ => None,
     };
     let mut workflow_id = String::new();

@@ -9,11 +9,11 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use conductor::app::own_labels;
-use conductor::{Document, NewAction, NewWorkflow, random_u128};
+use conductor::{Document, NewAction, random_u128};
 use http::StatusCode;
 use model::labels::{Labels, Selector};
 use model::runner::RunnerKind;
-use model::{AppId, ConfigId, Digest, InstallId, OrgId, RunnerId, constants, spec};
+use model::{AppId, ConfigId, Digest, InstallId, OrgId, PartStatus, RunnerId, constants, spec};
 use serde_json::{Value, json};
 use store::{NewRunner, StoreError, archive_key};
 use utoipa_axum::router::OpenApiRouter;
@@ -46,14 +46,24 @@ pub(super) async fn wire(state: &AppState, install: store::Install) -> ApiResult
     labelled(state, install, labels).await
 }
 
-/// How the sandbox stands, and the components all together.
-fn statuses(parts: &BTreeMap<String, Value>) -> (String, String) {
-    let status = |part: &Value| part["status"].as_str().unwrap_or("pending").to_owned();
-    let sandbox = parts.get("sandbox").map_or_else(|| "pending".to_owned(), status);
-    let components = parts.iter().filter(|(part, _)| part.starts_with("components/"));
-    let components: BTreeSet<String> = components.map(|(_, part)| status(part)).collect();
-    // `active` is the first of them in the order of the alphabet, too.
-    (sandbox, components.into_iter().next().unwrap_or_else(|| "pending".to_owned()))
+/// How the sandbox stands, and how the components stand together: as the worst of those that the install wants.
+fn statuses(
+    parts: &BTreeMap<String, Value>,
+    document: Option<&Document>,
+    disabled: &BTreeSet<String>,
+) -> (PartStatus, PartStatus) {
+    let status = |part: &str| PartStatus::parse(parts.get(part).and_then(|part| part["status"].as_str()));
+    let deployed = parts.keys().filter_map(|part| part.strip_prefix("components/"));
+    let wanted = document.into_iter().flat_map(|document| &document.config.components);
+    let wanted: BTreeSet<&str> =
+        wanted.map(|known| known.common.name.as_str()).filter(|name| !disabled.contains(*name)).collect();
+    // What is there and is not wanted counts too; what is gone, as it should be, does not.
+    let names: BTreeSet<&str> = deployed
+        .filter(|name| status(&format!("components/{name}")).is_there() || document.is_none())
+        .chain(wanted)
+        .collect();
+    let together = PartStatus::worst(names.into_iter().map(|name| status(&format!("components/{name}"))));
+    (status("sandbox"), together)
 }
 
 async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> ApiResult<Install> {
@@ -61,7 +71,10 @@ async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> 
     let (metadata, config) = (install_settings::metadata(&install), install_settings::shown(&install));
     let cloud = |key: &str| install.cloud.get(key).cloned();
     let (_, parts) = state.store().install_parts(&install.org_id, &install.id, None).await?;
-    let (sandbox_status, composite_component_status) = statuses(&parts);
+    let document = state.conductor.document_of(&install).await?;
+    let disabled =
+        document.as_ref().map(|document| conductor::disabled(&install, &document.config)).unwrap_or_default();
+    let (sandbox, components) = statuses(&parts, document.as_deref(), &disabled);
     Ok(Install {
         id: install.id,
         org_id: install.org_id,
@@ -69,9 +82,10 @@ async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> 
         name: install.name,
         runner_id: install.runner_id,
         runner_status: runners::status(state, &runner).0.to_owned(),
-        sandbox_status,
-        composite_component_status,
+        sandbox_status: sandbox.as_str().to_owned(),
+        composite_component_status: components.as_str().to_owned(),
         workflow_id: String::new(),
+        undeployed_inputs: Vec::new(),
         cloud_platform: install.platform,
         aws_account: cloud("aws_account").and_then(|v| serde_json::from_value(v).ok()),
         azure_account: cloud("azure_account").and_then(|v| serde_json::from_value(v).ok()),
@@ -199,14 +213,9 @@ async fn create(
     install.settings = install_settings::first(&state, &install, wanted).await?;
     let inputs = inputs::first(&state, &install, wanted.inputs.clone()).await?;
     let idem = request.idempotency(&at.owner.account.id);
-    let created = state.store().create_install(install, runner, inputs, idem).await?;
-    let install = state.store().install(&at.org, &created.id).await?;
     // It begins at once, and waits for the customer where it must.
-    let mut workflow_id = String::new();
-    if !created.replayed && state.store().active_config(&at.org, &app.id).await?.is_some() {
-        let new = NewWorkflow::new(engine::WorkflowKind::Provision);
-        workflow_id = state.conductor.start_workflow(&install, new, &at.owner.account.id, None).await?.to_string();
-    }
+    let (install, first) = state.conductor.create_install(install, runner, inputs, idem).await?;
+    let workflow_id = first.map(|id| id.to_string()).unwrap_or_default();
     Ok((StatusCode::CREATED, Json(Install { workflow_id, ..wire(&state, install).await? })))
 }
 
@@ -218,7 +227,8 @@ async fn get(
     Path(install): Path<String>,
 ) -> ApiResult<Json<Install>> {
     let install = state.store().install(&at.org, &install).await?;
-    Ok(Json(wire(&state, install).await?))
+    let undeployed_inputs = state.conductor.undeployed_inputs(&install).await?;
+    Ok(Json(Install { undeployed_inputs, ..wire(&state, install).await? }))
 }
 
 /// Runs an action that carries its steps in the request.

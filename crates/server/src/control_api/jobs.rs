@@ -4,7 +4,7 @@ use api::control::{Execution, Job, SettleJob};
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use model::{ExecutionId, JobError, JobId, JobState, JobType, Outcome, StepResult, Timestamp, constants};
+use model::{ExecutionId, JobError, JobId, JobState, JobType, StepResult, Timestamp, constants};
 use store::{JobFilter, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -184,7 +184,7 @@ async fn cancel(
     Ok((StatusCode::ACCEPTED, Json(wire(&state, job, true).await?)))
 }
 
-/// Says how an unknown job ended, after someone has looked.
+/// Records the outcome of a job whose result is unknown, after someone has looked. An apply is finished only if it saved its state.
 #[utoipa::path(post, path = "/v1/runner-jobs/{runner_job_id}/settle", tag = "jobs", security(("token" = ["operator"])), params(("runner_job_id" = String, Path)), request_body = SettleJob, responses((status = 201, body = Job), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn settle(
     State(state): State<AppState>,
@@ -193,11 +193,7 @@ async fn settle(
     request: Create<SettleJob>,
 ) -> ApiResult<(StatusCode, Json<Job>)> {
     let SettleJob { outcome, note } = request.value;
-    if !matches!(outcome, Outcome::Finished | Outcome::Failed | Outcome::Cancelled) {
-        return Err(ApiError::invalid("an unknown job is settled as finished, failed or cancelled"));
-    }
-    let now = state.conductor.now();
-    let job = state.store().settle(&at.org, &parse_id(&id)?, outcome, &note, at.actor(), now).await?;
+    let job = state.conductor.settle_job(&at.org, &parse_id(&id)?, outcome, &note, at.actor()).await?;
     Ok((StatusCode::CREATED, Json(wire(&state, job, true).await?)))
 }
 

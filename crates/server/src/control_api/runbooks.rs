@@ -151,7 +151,7 @@ async fn run(
     let mut new = NewWorkflow::new(WorkflowKind::RunbookRun { runbook: name });
     new.given.runbook_inputs = request.value.inputs;
     new.request.plan_only = request.value.plan_only;
-    new.approve_all = request.value.approve_all.then(|| at.owner.account.email.clone());
+    new.approve_all = request.value.approve_all.then(|| at.who());
     let started = begin(&state, &at, &install, new, idem).await?;
     let row = state.store().workflow(&at.org, &started.0).await?;
     Ok((StatusCode::CREATED, Json(run_shown(&install, &row))))

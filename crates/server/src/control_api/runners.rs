@@ -120,6 +120,20 @@ async fn update_settings(
         }
         settings.groups.insert(group, slots);
     }
+    const PIB: u64 = 1 << 50;
+    const DAY_S: u64 = 86_400;
+    for (key, value, range) in [
+        ("disk_floor_bytes", wanted.disk_floor_bytes, 0..=PIB),
+        ("execution_disk_bytes", wanted.execution_disk_bytes, 1 << 20..=PIB),
+        ("spool_bytes", wanted.spool_bytes, 64 << 10..=PIB),
+        ("drain_s", wanted.drain_s, 0..=DAY_S),
+        ("health_check_s", wanted.health_check_s, 0..=365 * DAY_S),
+    ] {
+        if let Some(value) = value.filter(|v| !range.contains(v)) {
+            let text = format!("{key} can't be {value}; use {} to {}", range.start(), range.end());
+            return Err(ApiError::invalid(text));
+        }
+    }
     settings.disk_floor_bytes = wanted.disk_floor_bytes.unwrap_or(settings.disk_floor_bytes);
     settings.execution_disk_bytes = wanted.execution_disk_bytes.unwrap_or(settings.execution_disk_bytes);
     settings.spool_bytes = wanted.spool_bytes.unwrap_or(settings.spool_bytes);

@@ -133,7 +133,7 @@ async fn forget(
             let name = &install.name;
             let text =
                 format!("something of install `{name}` is still deployed, and nobody could tear it down any more");
-            let hint = format!("`ferry installs deprovision {name}` first, or use force");
+            let hint = format!("tear it down first with `ferry installs deprovision {name}`");
             return Err(ApiError::new(api::ErrorCode::Conflict, text).hint(hint));
         }
         let (moves, now) = ((!force).then_some(moves), state.conductor.now());

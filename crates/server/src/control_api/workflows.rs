@@ -318,7 +318,11 @@ fn kind(body: &wire::CreateWorkflow) -> ApiResult<WorkflowKind> {
         "deprovision_sandbox" => WorkflowKind::DeprovisionSandbox,
         "deploy_components" => WorkflowKind::DeployComponents { components: body.components.clone() },
         "manual_deploy" => WorkflowKind::ManualDeploy { component: component()?, dependents: body.dependents },
-        "teardown_component" => WorkflowKind::TeardownComponent { component: component()? },
+        "teardown_component" => WorkflowKind::TeardownComponent {
+            component: component()?,
+            with_dependents: body.with_dependents,
+            force: body.force,
+        },
         "teardown_components" => WorkflowKind::TeardownComponents,
         "input_update" => WorkflowKind::InputUpdate { inputs: body.inputs.clone() },
         "action_workflow_run" => {
@@ -342,7 +346,8 @@ async fn start(
     model::spec::check_env(&body.run_env_vars).map_err(ApiError::invalid)?;
     let mut new = NewWorkflow::new(kind(body)?);
     new.request.plan_only = body.plan_only;
-    new.approve_all = body.approve_all.then(|| at.owner.account.email.clone());
+    new.request.deployed = body.deployed;
+    new.approve_all = body.approve_all.then(|| at.who());
     new.given.env_vars = body.run_env_vars.clone();
     new.given.runbook_inputs = body.runbook_inputs.clone();
     new.role = Some(body.role.clone()).filter(|role| !role.is_empty());
@@ -466,7 +471,9 @@ async fn teardown(
 ) -> ApiResult<Started> {
     let app = state.store().install(&at.org, &install).await?.app_id;
     let component = state.store().entity(&at.org, Some(&app), store::EntityKind::Component, &component).await?.name;
-    start_whole(&state, &at, &install, request, WorkflowKind::TeardownComponent { component }).await
+    let wire::DeployAll { with_dependents, force, .. } = request.value;
+    let kind = WorkflowKind::TeardownComponent { component, with_dependents, force };
+    start_whole(&state, &at, &install, request, kind).await
 }
 
 /// Plans and applies an install's sandbox anew, then all components.
@@ -514,7 +521,7 @@ async fn update(
     if request.value.approval_option != "approve-all" {
         return Err(ApiError::invalid("`approval_option` of a workflow can only become `approve-all`"));
     }
-    let event = Event::ApproveAll { by: at.owner.account.email.clone() };
+    let event = Event::ApproveAll { by: at.who() };
     let loaded = state.conductor.tell_workflow(&at.org, &workflow_id(&id)?, event, at.actor()).await?;
     Ok(Json(whole(&state, &loaded).await?))
 }
@@ -526,7 +533,7 @@ async fn cancel(
     Operator(at): Operator,
     Path(id): Path<String>,
 ) -> ApiResult<(StatusCode, Json<Value>)> {
-    let event = Event::Cancel { by: at.owner.account.email.clone() };
+    let event = Event::Cancel { by: at.who() };
     state.conductor.tell_workflow(&at.org, &workflow_id(&id)?, event, at.actor()).await?;
     Ok((StatusCode::ACCEPTED, Json(Value::Object(Map::new()))))
 }
@@ -611,19 +618,14 @@ async fn answer(
         ApiError::invalid(format!("there is no response `{}`; use {}", said.response_type, known.join(", ")))
     })?;
     let step = step_id(&step)?;
-    let event = Event::Answered {
-        step: step.clone(),
-        response,
-        digest: Some(approval),
-        by: at.owner.account.email.clone(),
-        note: said.note.clone(),
-    };
+    let event =
+        Event::Answered { step: step.clone(), response, digest: Some(approval), by: at.who(), note: said.note.clone() };
     state.conductor.tell_workflow(&at.org, &workflow_id(&workflow)?, event, at.actor()).await?;
     let answer = wire::StepApprovalResponse {
         id: step.to_string(),
         r#type: said.response_type,
         note: said.note,
-        created_by_id: at.owner.account.email.clone(),
+        created_by_id: at.who(),
         created_at: Some(state.conductor.now()),
     };
     Ok((StatusCode::CREATED, Json(answer)))
@@ -648,7 +650,7 @@ async fn skip(
     Operator(at): Operator,
     Path((workflow, step)): Path<(String, String)>,
 ) -> ApiResult<(StatusCode, Json<wire::StepRetried>)> {
-    let event = Event::Skip { step: step_id(&step)?, by: at.owner.account.email.clone() };
+    let event = Event::Skip { step: step_id(&step)?, by: at.who() };
     state.conductor.tell_workflow(&at.org, &workflow_id(&workflow)?, event, at.actor()).await?;
     Ok((StatusCode::CREATED, Json(wire::StepRetried { workflow_id: workflow, retryable: false })))
 }

@@ -117,7 +117,7 @@ pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecutio
     if repository.registry.is_some() {
         return Err(StoreError::NotFound("artifact in this registry").into());
     }
-    let registry = crate::registry_access::for_executions(&state, false);
+    let registry = crate::registry_access::for_executions(&state);
     let access = registry.token_for(job.org_id, std::slice::from_ref(&repository.name), may_push);
     access.map(Json).ok_or_else(|| ApiError::new(ErrorCode::Internal, "no key signs tokens"))
 }

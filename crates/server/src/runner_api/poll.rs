@@ -62,6 +62,10 @@ async fn hold(
     let changed = state.store().notifier().subscribe(topic::runner(runner));
     let queued = state.store().notifier().subscribe(topic::queued(runner));
     state.presence.seen(runner, Some(wanted.report.clone()), state.conductor.now());
+    if wanted.no_wait && !wanted.report.rescues_open.is_empty() {
+        // The runner sends a result after this answer, and what follows from it must see the states that wait.
+        crate::presence::flush(state).await?;
+    }
     let mut was_queued = false;
     loop {
         let (changed, queued) = (changed.notified(), queued.notified());

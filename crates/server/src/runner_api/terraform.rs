@@ -194,11 +194,12 @@ pub(super) async fn write_state(
         file: wanted.file,
         resources: json!(wanted.resources),
         resource_count: wanted.resource_count,
+        outputs: wanted.outputs.map(serde_json::Value::Object),
         note: wanted.note,
         now,
     };
     crash_point!("server.before_state");
-    let revision = state.store().write_revision(new).await?;
+    let revision = state.store().write_revision(&org, new).await?;
     crash_point!("server.state_written");
     Ok(Json(StateAnswer { revision_id: revision.id, quarantined: revision.quarantined }))
 }

@@ -34,6 +34,8 @@ fn a_broken_rule_is_found() {
         ("fenced_goes_back", all, "the side effect happened again"),
         ("early_release", "network", "it works on target"),
         ("clock_set", "clock,network", "target"),
+        ("occupied_targets", "suspend", "it works on target"),
+        ("start_while_disabled", "people", "although the customer has switched the runner off"),
     ];
     for (rule, faults, expected) in rules {
         crash::break_rule(rule);

@@ -176,7 +176,7 @@ pub(crate) async fn open(url: &str, pg_connections: usize) -> Result<(Db, Db)> {
     }
     if let Some(dir) = url.strip_prefix("sqlite:") {
         let dir = Path::new(dir);
-        fs_err::create_dir_all(dir).map_err(|e| StoreError::Config(e.to_string()))?;
+        crate::private_dir(dir).map_err(|e| StoreError::Config(e.to_string()))?;
         let main = Db::Sqlite(sqlite::Sqlite::open(&dir.join("ferry.db"), 4)?);
         let logs = Db::Sqlite(sqlite::Sqlite::open(&dir.join("logs.db"), 2)?);
         return Ok((main, logs));

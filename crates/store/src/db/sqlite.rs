@@ -67,6 +67,8 @@ struct Readers {
 
 impl Sqlite {
     pub(super) fn open(path: &Path, readers: usize) -> Result<Self> {
+        // SQLite gives the files beside it the same mode.
+        crate::private_file(path, false).map_err(|e| StoreError::Config(e.to_string()))?;
         let connection = Connection::open(path)?;
         prepare(&connection)?;
         let (writer, requests) = mpsc::sync_channel(QUEUE);

@@ -50,7 +50,7 @@ fn a_database_of_the_first_schema_goes_on() {
         let log = store.read_log(&execution.id, 0).await?;
         let body = log.iter().find(|c| c.pipe == Pipe::Stdout).map(|c| &c.body);
         assert_eq!(body, Some(&Body::Data(b"hello from the first schema\n".to_vec())));
-        assert!(store.latest_events(&org, 100).await?.len() > 10);
+        assert!(store.latest_events(&org, None, &Default::default(), 100).await?.len() > 10);
         // And once more: the second opening finds nothing to do.
         upgraded_again(&place).await
     });

@@ -11,8 +11,8 @@ fn changes_at_a_time_are_all_kept() {
     on_both(|world| async move {
         let (s, now) = (&world.store, world.now());
         let changes = (0..8).map(|n| {
-            s.change_settings(&world.org, &world.install, "ann", now, move |settings| {
-                settings["labels"][format!("k{n}")] = json!("v");
+            s.change_settings(&world.org, &world.install, "ann", now, move |install| {
+                install.settings["labels"][format!("k{n}")] = json!("v");
                 Ok(())
             })
         });
@@ -22,8 +22,8 @@ fn changes_at_a_time_are_all_kept() {
         let install = s.install(&world.org, world.install.as_str()).await?;
         assert_eq!(install.settings["labels"].as_object().map(|labels| labels.len()), Some(8));
 
-        let refused = s.change_settings(&world.org, &world.install, "ann", now, |settings| {
-            settings["labels"] = json!({});
+        let refused = s.change_settings(&world.org, &world.install, "ann", now, |install| {
+            install.settings["labels"] = json!({});
             Err(StoreError::Conflict("no".into()))
         });
         assert!(matches!(refused.await, Err(StoreError::Conflict(_))));
@@ -31,6 +31,18 @@ fn changes_at_a_time_are_all_kept() {
         let later = now.plus_s(5);
         let same = s.change_settings(&world.org, &world.install, "ann", later, |_| Ok(())).await?;
         assert_eq!(same.updated_at, now, "what changes nothing writes nothing");
+
+        // A name is changed with all that shows it, and only where it is free.
+        let named = |name: &'static str| {
+            s.change_settings(&world.org, &world.install, "ann", later, move |install| {
+                install.name = name.to_owned();
+                Ok(())
+            })
+        };
+        let renamed = named("berta").await?;
+        assert_eq!(s.runner(&world.org, renamed.runner_id.as_str()).await?.name, "berta");
+        assert_eq!(s.install(&world.org, "berta").await?.id, world.install);
+        assert_eq!(named("berta").await?.name, "berta", "the same name again is no conflict");
 
         let other = new_org(s, &world.account, "other", now).await?;
         let foreign = s.change_settings(&other, &world.install, "eve", now, |_| Ok(())).await;

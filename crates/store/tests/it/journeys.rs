@@ -31,6 +31,9 @@ const JOURNEYS: &[(JobType, &str)] = &[
         JobType::ActionsWorkflow,
         "claim=available start=in-progress join=unknown finish=!LeaseLost renew=!lost settle=finished",
     ),
+    // A person has said how it ended; what the runner reports later is kept beside, and changes nothing.
+    (JobType::ActionsWorkflow, "claim=available start=in-progress silence=unknown settle=finished fail=finished"),
+    (JobType::ActionsWorkflow, "claim=available start=in-progress silence=unknown settle=finished finish=finished"),
     // What only reads is tried again, three times in all; claims that went back do not count.
     (
         JobType::Noop,
@@ -78,7 +81,7 @@ const JOURNEYS: &[(JobType, &str)] = &[
     ),
     (
         JobType::ActionsWorkflow,
-        "claim=available start=in-progress dead=unknown settle=finished settle=!Transition finish=!LeaseLost",
+        "claim=available start=in-progress dead=unknown settle=finished settle=!Transition finish=finished",
     ),
 ];
 
@@ -173,7 +176,7 @@ async fn check_events(world: &World, job: &JobId) -> Result<()> {
         chain.clear();
         let mut after = EventCursor::default();
         loop {
-            let events = world.store.events_after(&world.org, after, 500).await?;
+            let events = world.store.events_after(&world.org, after, &Default::default(), 500).await?;
             let Some(last) = events.last() else { break };
             after = last.cursor;
             let ours = events.into_iter().filter(|e| e.kind == "job.state" && e.subject_id == job.as_str());
@@ -189,4 +192,23 @@ async fn check_events(world: &World, job: &JobId) -> Result<()> {
     assert!(chain.windows(2).all(|pair| pair[0].1 == pair[1].0), "{chain:?}");
     assert_eq!(chain.last().context("events")?.1, world.state(job).await?.as_str());
     Ok(())
+}
+
+#[test]
+fn a_later_result_that_says_otherwise_is_shown_on_the_job() {
+    on_both(|world| async move {
+        let claim = world.running(world.job(JobType::ActionsWorkflow), &[]).await?;
+        world.silence().await?;
+        world.store.settle(&world.org, &claim.job, Outcome::Failed, "looked", "ann", world.now()).await?;
+        assert!(world.report(&claim, Outcome::Finished).await?);
+        let job = world.store.job(&world.org, &claim.job).await?;
+        assert_eq!(job.state, model::JobState::Failed, "what the person said stands");
+        assert_eq!(job.reason, "settled by ann: looked; but the runner reported later that it is finished");
+        let told = world.store.result(&world.org, &claim.id).await?.context("the result is kept")?;
+        assert_eq!(told.outcome, Outcome::Finished);
+        // The same report again says nothing new.
+        assert!(!world.report(&claim, Outcome::Finished).await?);
+        assert_eq!(world.store.job(&world.org, &claim.job).await?.reason, job.reason);
+        Ok(())
+    });
 }

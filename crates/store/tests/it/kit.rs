@@ -354,7 +354,7 @@ pub(crate) async fn new_install(
     let (install, runner) = install_named(account, org, &app_id, name, now);
     let ids = (app_id, install.id.clone(), runner.id.clone());
     let inputs = no_inputs(&install);
-    store.create_install(install, runner, inputs, None).await?;
+    store.create_install(install, runner, inputs, None, None).await?;
     Ok(ids)
 }
 

@@ -12,6 +12,7 @@ mod kit;
 mod leases;
 mod logs;
 mod notifier;
+mod orphans;
 mod queue;
 mod registry;
 mod schema;

@@ -58,6 +58,7 @@ fn manifest(org: &OrgId, repository: &str, tag: &str, blobs: &[&[u8]], now: Time
         blobs: blobs.iter().map(|b| Digest::of(b)).collect(),
         manifests: vec![],
         foreign: vec![],
+        sizes: blobs.iter().map(|b| (Digest::of(b), b.len() as u64)).collect(),
         tag: Some(tag.into()),
         now,
         body,

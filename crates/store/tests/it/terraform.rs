@@ -20,7 +20,7 @@ fn info(id: &str) -> LockInfo {
     }
 }
 
-fn person() -> Holder {
+pub(crate) fn person() -> Holder {
     Holder::Person("ann@laptop".into())
 }
 
@@ -28,17 +28,17 @@ fn holder(world: &World, claim: &Claim) -> Holder {
     Holder::Execution { runner_id: world.runner.clone(), id: claim.id.clone(), epoch: claim.epoch }
 }
 
-async fn workspace(world: &World) -> Result<Workspace> {
+pub(crate) async fn workspace(world: &World) -> Result<Workspace> {
     let new = WorkspaceId::new(world.now(), unique());
     Ok(world.store.workspace_for(&world.org, &world.install, "components/db", new, world.now()).await?)
 }
 
-async fn lock(world: &World, at: &Workspace, id: &str, holder: Holder) -> Result<Locked, StoreError> {
+pub(crate) async fn lock(world: &World, at: &Workspace, id: &str, holder: Holder) -> Result<Locked, StoreError> {
     world.store.lock_workspace(&world.install, &at.id, info(id), holder, world.now()).await
 }
 
 /// A state that nobody has written yet.
-fn state(world: &World, at: &Workspace, holder: Holder, lock_id: &str, serial: u64) -> NewRevision {
+pub(crate) fn state(world: &World, at: &Workspace, holder: Holder, lock_id: &str, serial: u64) -> NewRevision {
     let now = world.now();
     let file = SealedFile {
         upload_id: UploadId::new(now, unique()),
@@ -57,6 +57,7 @@ fn state(world: &World, at: &Workspace, holder: Holder, lock_id: &str, serial: u
         file,
         resources: json!([{ "address": "terraform_data.a" }]),
         resource_count: 1,
+        outputs: None,
         note: String::new(),
         now,
     }
@@ -77,7 +78,7 @@ async fn history(world: &World, at: &Workspace) -> Result<Vec<(u64, bool)>> {
 /// Events of a kind. On PostgreSQL an event is shown when no transaction that began before it is open any more, of other tests too.
 async fn events(world: &World, kind: &str) -> Result<Vec<store::Event>> {
     for _ in 0..200 {
-        let all = world.store.latest_events(&world.org, 100).await?;
+        let all = world.store.latest_events(&world.org, None, &Default::default(), 100).await?;
         let found: Vec<_> = all.into_iter().filter(|event| event.kind == kind).collect();
         if !found.is_empty() {
             return Ok(found);
@@ -150,27 +151,27 @@ fn a_dead_holders_lock_is_taken_over_and_a_live_ones_is_not() {
 fn a_state_follows_the_one_before() {
     on_both(|world| async move {
         let (s, at) = (&world.store, workspace(&world).await?);
-        let unlocked = s.write_revision(state(&world, &at, person(), "one", 1)).await;
+        let unlocked = s.write_revision(&world.org, state(&world, &at, person(), "one", 1)).await;
         assert!(matches!(unlocked, Err(StoreError::Conflict(_))), "{unlocked:?}");
         lock(&world, &at, "one", person()).await?;
-        let other = s.write_revision(state(&world, &at, person(), "two", 1)).await;
+        let other = s.write_revision(&world.org, state(&world, &at, person(), "two", 1)).await;
         assert!(matches!(other, Err(StoreError::Conflict(_))), "{other:?}");
 
         let first = state(&world, &at, person(), "one", 4);
-        let written = s.write_revision(first.clone()).await?;
+        let written = s.write_revision(&world.org, first.clone()).await?;
         assert_eq!((written.author.as_str(), written.quarantined), ("ann@laptop", false));
         // Told twice, because the answer was lost.
         let again = NewRevision { id: RevisionId::new(world.now(), unique()), ..first };
-        assert_eq!(s.write_revision(again).await?.id, written.id);
+        assert_eq!(s.write_revision(&world.org, again).await?.id, written.id);
 
         for (why, serial, lineage) in
             [("the same serial", 4, "line"), ("an earlier serial", 3, "line"), ("another lineage", 5, "other")]
         {
             let new = NewRevision { lineage: lineage.into(), ..state(&world, &at, person(), "one", serial) };
-            let refused = s.write_revision(new).await;
+            let refused = s.write_revision(&world.org, new).await;
             assert!(matches!(refused, Err(StoreError::Conflict(_))), "{why}: {refused:?}");
         }
-        let next = s.write_revision(state(&world, &at, person(), "one", 9)).await?;
+        let next = s.write_revision(&world.org, state(&world, &at, person(), "one", 9)).await?;
         let now = s.workspace(&world.org, &at.id).await?;
         assert_eq!(now.revision_id.as_ref(), Some(&next.id));
         assert_eq!(s.current_revision(&world.org, &now).await?.map(|revision| revision.serial), Some(9));
@@ -191,7 +192,7 @@ fn what_a_stale_execution_writes_is_kept_beside() {
         let at = workspace(&world).await?;
         let claim = world.running(world.job(JobType::TerraformDeploy), &[]).await?;
         lock(&world, &at, "one", holder(&world, &claim)).await?;
-        let good = world.store.write_revision(state(&world, &at, holder(&world, &claim), "one", 1)).await?;
+        let good = world.store.write_revision(&world.org, state(&world, &at, holder(&world, &claim), "one", 1)).await?;
         assert_eq!((good.quarantined, good.job_id.as_ref()), (false, Some(&claim.job)));
 
         // Another session fences it: its executions are over.
@@ -201,7 +202,7 @@ fn what_a_stale_execution_writes_is_kept_beside() {
         world.store.expire_leases(world.now(), 100).await?;
         world.store.settle(&world.org, &claim.job, Outcome::Failed, "", "bob", world.now()).await?;
         let late = state(&world, &at, holder(&world, &claim), "one", 7);
-        let kept = world.store.write_revision(late).await?;
+        let kept = world.store.write_revision(&world.org, late).await?;
         assert_eq!((kept.quarantined, kept.job_id.as_ref()), (true, Some(&claim.job)));
 
         let now = world.store.workspace(&world.org, &at.id).await?;
@@ -218,7 +219,7 @@ fn a_workspace_of_another_org_is_not_there() {
     on_both(|world| async move {
         let (s, at) = (&world.store, workspace(&world).await?);
         lock(&world, &at, "one", person()).await?;
-        let revision = s.write_revision(state(&world, &at, person(), "one", 1)).await?;
+        let revision = s.write_revision(&world.org, state(&world, &at, person(), "one", 1)).await?;
         let other = new_org(s, &world.account, "other", world.now()).await?;
         let (now, job) = (world.now(), world.queued(JobType::TerraformDeploy).await?);
         assert!(matches!(s.workspace(&other, &at.id).await, Err(StoreError::NotFound("workspace"))));
@@ -236,7 +237,7 @@ fn a_workspace_of_another_org_is_not_there() {
         let foreign = s.lock_workspace(&install, &at.id, info("two"), person(), now).await;
         assert!(matches!(foreign, Err(StoreError::NotFound("workspace"))));
         let foreign = NewRevision { install_id: install, ..state(&world, &at, person(), "one", 2) };
-        assert!(matches!(s.write_revision(foreign).await, Err(StoreError::NotFound("workspace"))));
+        assert!(matches!(s.write_revision(&world.org, foreign).await, Err(StoreError::NotFound("workspace"))));
         Ok(())
     });
 }

@@ -2,7 +2,7 @@
 
 use model::{JobType, OrgId, Outcome, StepId, Timestamp, WorkflowId};
 use serde_json::json;
-use store::{Given, NewJob, StepRow, StoreError, Target, WorkflowChange, WorkflowRow};
+use store::{Given, NewJob, PlannedWorkflow, StepRow, StoreError, Target, WorkflowChange, WorkflowRow};
 
 use crate::kit::{World, new_org, on_both, unique};
 
@@ -53,21 +53,18 @@ fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> WorkflowChang
     }
 }
 
+fn planned(row: &WorkflowRow, steps: &[StepRow]) -> PlannedWorkflow {
+    PlannedWorkflow { row: row.clone(), steps: steps.to_vec(), given: Given::default(), inputs: None, pin: None }
+}
+
 #[test]
 fn the_next_state_is_written_by_one() {
     on_both(|world| async move {
         let (s, now) = (&world.store, world.now());
         let first = row(&world, now);
         let steps = [step(now, 0, "in-progress", Some("a")), step(now, 1, "pending", None)];
-        s.create_workflow(
-            first.clone(),
-            steps.to_vec(),
-            Given { masked_values: vec!["secret value".to_owned()], ..Given::default() },
-            None,
-            None,
-            None,
-        )
-        .await?;
+        let given = Given { masked_values: vec!["secret value".to_owned()], ..Given::default() };
+        s.create_workflow(PlannedWorkflow { given, ..planned(&first, &steps) }, None).await?;
         let (read, found) = s.workflow_with_steps(&world.org, &first.id).await?;
         assert_eq!((read.version, found.len(), &found[1].body), (1, 2, &json!({ "slot": 1 })));
         assert_eq!(s.workflow_given(&world.org, &first.id).await?.masked_values, ["secret value"]);
@@ -81,7 +78,7 @@ fn the_next_state_is_written_by_one() {
         assert!(s.due_workflows(now.plus_s(100), now.plus_s(110), 10).await?.is_empty(), "nothing is left to do");
         // What others hold; and of two who set something moving, one.
         let second = row(&world, now);
-        s.create_workflow(second.clone(), Vec::new(), Given::default(), None, None, None).await?;
+        s.create_workflow(planned(&second, &[]), None).await?;
         let (moves, held) = s.held_locks(&world.install, &second.id).await?;
         assert_eq!((held.len(), held[0].lock.as_str()), (1, "a"));
         let moving = |row: &WorkflowRow| WorkflowChange { moves: Some(moves), ..change(row, &[], now) };
@@ -117,7 +114,7 @@ fn a_job_that_ends_makes_its_workflow_due() {
         let (s, now) = (&world.store, world.now());
         let workflow = row(&world, now);
         let steps = [step(now, 0, "in-progress", None), step(now, 1, "success", None)];
-        s.create_workflow(workflow.clone(), steps.to_vec(), Given::default(), None, None, None).await?;
+        s.create_workflow(planned(&workflow, &steps), None).await?;
         let (read, _) = s.workflow_with_steps(&world.org, &workflow.id).await?;
         let new = NewJob { step_id: Some(steps[0].id.clone()), ..world.job(JobType::ActionsWorkflow) };
         let running = world.running(new, &[]).await?;
@@ -140,7 +137,7 @@ fn the_state_of_an_install_has_versions() {
     on_both(|world| async move {
         let (s, now) = (&world.store, world.now());
         let mut workflow = row(&world, now);
-        s.create_workflow(workflow.clone(), Vec::new(), Given::default(), None, None, None).await?;
+        s.create_workflow(planned(&workflow, &[]), None).await?;
         let writes = [
             vec![("sandbox".to_owned(), json!({ "n": 1 }))],
             vec![("components/a".to_owned(), json!({ "n": 1 })), ("components/b".to_owned(), json!({ "n": 1 }))],

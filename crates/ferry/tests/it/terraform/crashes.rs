@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use api::control::{UpdateRunnerSettings, WorkflowStep};
+use api::control::WorkflowStep;
 use crash::{Fate, POINTS, Point, Process, Scene};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -21,9 +21,9 @@ use crate::{options, seconds};
 const LANES: usize = 4;
 const VICTIMS: [Victim; 4] = [Victim::Executor, Victim::Runner, Victim::Server, Victim::RunnerAndServer];
 
-struct Cell {
-    point: &'static Point,
-    victim: Victim,
+pub(super) struct Cell {
+    pub(super) point: &'static Point,
+    pub(super) victim: Victim,
 }
 
 impl Cell {
@@ -53,7 +53,7 @@ output "id" { value = terraform_data.it.id }
 "#;
 
 /// Changes once, and leaves a line.
-const STABLE: &str = r#"
+pub(super) const STABLE: &str = r#"
 variable "witness" { type = string }
 resource "terraform_data" "it" {
   input = var.witness
@@ -69,14 +69,14 @@ output "id" { value = terraform_data.it.id }
 "#;
 
 /// A system in which one cell after the other is played.
-struct Lane {
-    stage: Stage,
-    trap: Trap,
+pub(super) struct Lane {
+    pub(super) stage: Stage,
+    pub(super) trap: Trap,
     _dir: tempfile::TempDir,
 }
 
 impl Lane {
-    async fn start(binary: &Path, backend: Backend, module: &str) -> Self {
+    pub(super) async fn start(binary: &Path, backend: Backend, module: &str) -> Self {
         let dir = testkit::system::temporary();
         let trap = Trap::new(dir.path().join("crash"));
         let (name, file) = trap.variable();
@@ -85,11 +85,6 @@ impl Lane {
             command.env(name, file);
         })
         .await;
-        // Only the job of the cell comes by: the first health check is over, and there is no second.
-        stage.system.until_idle().await;
-        let settings = UpdateRunnerSettings { health_check_s: Some(0), ..Default::default() };
-        let runner = stage.system.install.runner_id.as_str();
-        stage.client().update_runner_settings(runner, &settings).await.unwrap();
         let witness = stage.system.witness("applied");
         stage.plain_sandbox();
         stage.component("it", "", &[("witness", witness.to_str().unwrap())], module);
@@ -102,7 +97,7 @@ impl Lane {
     }
 
     /// Kills whom the cell wants dead when the point is come by, and brings all back.
-    async fn strike(&mut self, cell: &Cell) {
+    pub(super) async fn strike(&mut self, cell: &Cell) {
         let stopped = self.trap.until_hit(cell.point).await;
         let system = &mut self.stage.system;
         let executors = system.executors();
@@ -247,7 +242,7 @@ async fn what_was_done_before_a_death_is_known_after_a_retry() {
         lane.strike(&cell).await;
         let lost = lane.stage.until_step(&id, apply, "unknown").await;
         lane.stage.client().retry_step(&id, &lost.id).await.unwrap();
-        lane.stage.client().approve_all(&id).await.unwrap();
+        lane.stage.approve(&id, plan).await;
         lane.stage.until(&id, "success").await;
         let part = lane.stage.part("components/it").await;
         assert_eq!(part["status"], status, "{part}");
@@ -258,7 +253,7 @@ async fn what_was_done_before_a_death_is_known_after_a_retry() {
 }
 
 /// A quick thing, and one that takes its time after it.
-fn slow_module(stage: &Stage, sleep_ms: u32) -> String {
+pub(super) fn slow_module(stage: &Stage, sleep_ms: u32) -> String {
     let world = stage.world();
     let world = world.display();
     format!(
@@ -279,7 +274,7 @@ output "names" {{ value = "${{fixture_thing.quick.id}} ${{fixture_thing.slow.id}
 }
 
 /// An apply that has come as far as the slow thing.
-async fn slow_stage(sleep_ms: u32) -> (Stage, String) {
+pub(super) async fn slow_stage(sleep_ms: u32) -> (Stage, String) {
     let stage = Stage::start(options()).await;
     stage.plain_sandbox();
     stage.component("it", "", &[], &slow_module(&stage, sleep_ms));
@@ -295,14 +290,14 @@ async fn slow_stage(sleep_ms: u32) -> (Stage, String) {
 }
 
 /// Every revision of every state: how many resources it has, whether it is quarantined, and its note.
-fn revisions(stage: &Stage) -> Vec<(i64, bool, String)> {
+pub(super) fn revisions(stage: &Stage) -> Vec<(i64, bool, String)> {
     let db = stage.database();
     let mut all = db.prepare("SELECT resource_count, quarantined, note FROM revisions ORDER BY id").unwrap();
     let rows = all.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? != 0, row.get(2)?))).unwrap();
     rows.map(Result::unwrap).collect()
 }
 
-fn status_of<'s>(state: &'s Value, name: &str) -> Option<&'s Value> {
+pub(super) fn status_of<'s>(state: &'s Value, name: &str) -> Option<&'s Value> {
     let resources = state["resources"].as_array()?;
     resources.iter().find(|resource| resource["name"] == name).map(|resource| &resource["instances"][0]["status"])
 }
@@ -346,7 +341,12 @@ async fn what_a_killed_executor_has_made_is_kept_beside_the_state() {
     stage.client().cancel_workflow(&id).await.unwrap();
     stage.until(&id, "cancelled").await;
     stage.sync().await;
-    stage.run(json!({ "type": "manual_deploy", "component": "it" })).await;
+    // Whatever was approved beforehand: a person looks at the first plan after an unknown end.
+    let id = stage.begin(json!({ "type": "manual_deploy", "component": "it", "approve_all": true })).await;
+    let plan = stage.until_step(&id, "sync and plan it", "approval-awaiting").await;
+    assert!(plan.status.status_human_description.contains("is unknown"), "{:?}", plan.status);
+    stage.answer(&plan, "approve").await;
+    stage.until(&id, "success").await;
     let state = stage.state("it").await;
     assert_eq!(status_of(&state, "slow"), Some(&Value::Null), "{state}");
     stage.until_quiet().await;

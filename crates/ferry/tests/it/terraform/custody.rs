@@ -33,7 +33,7 @@ async fn an_install_whose_key_is_gone_waits_for_that_key() {
     stage.component("it", "", &[], MODULE);
     stage.sync().await;
     stage.run(json!({ "type": "manual_deploy", "component": "it" })).await;
-    let (key, saved) = (stage.system.state_dir("a").join("install.key"), stage.system.root().join("saved.key"));
+    let (key, saved) = (stage.system.state_dir("a").join("keys/install.key"), stage.system.root().join("saved.key"));
     let told: Value = serde_json::from_str(&good(stage.custody(&["key", "show", "--json"])).await).unwrap();
     let fingerprint = told["fingerprint"].as_str().unwrap().to_owned();
     good(stage.custody(&["key", "backup", saved.to_str().unwrap()])).await;
@@ -58,7 +58,7 @@ async fn an_install_whose_key_is_gone_waits_for_that_key() {
 
     // The right one is; what stood in its place is kept.
     let told = good(stage.custody(&["key", "restore", saved.to_str().unwrap()])).await;
-    let beside = fs_err::read_dir(stage.system.state_dir("a")).unwrap().flatten();
+    let beside = fs_err::read_dir(stage.system.state_dir("a").join("keys")).unwrap().flatten();
     let beside = beside.filter(|entry| entry.file_name().to_string_lossy().starts_with("install.key."));
     let beside: Vec<_> = beside.map(|entry| fs_err::read_to_string(entry.path()).unwrap()).collect();
     assert_eq!(beside, [other.text().to_string()]);
@@ -84,7 +84,7 @@ async fn a_key_may_come_from_a_command() {
     assert!(told.contains("ferry-runner key new"), "{told}");
     fs_err::write(&store, good(stage.system.runner_command(&["key", "new"])).await).unwrap();
     stage.run(json!({ "type": "manual_deploy", "component": "it" })).await;
-    assert!(!stage.system.state_dir("a").join("install.key").exists(), "it lies nowhere else");
+    assert!(!stage.system.state_dir("a").join("keys/install.key").exists(), "it lies nowhere else");
 }
 
 /// A deploy that the runner refuses for its key; returns why.

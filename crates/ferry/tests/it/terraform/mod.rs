@@ -2,9 +2,11 @@
 
 mod crashes;
 mod custody;
+mod day_two;
 mod life;
 mod modules;
 mod plans;
+mod rescues;
 mod secrets;
 
 use std::path::{Path, PathBuf};

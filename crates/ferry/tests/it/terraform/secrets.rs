@@ -349,7 +349,7 @@ async fn a_module_can_read_neither_the_key_nor_a_state_of_the_runner() {
     let (state, loot) = (stage.system.state_dir("a"), stage.system.witness("loot"));
     let module = format!(
         r#"
-locals {{ key = try(file("{0}/install.key"), "none") }}
+locals {{ key = try(file("{0}/keys/install.key"), "none") }}
 resource "terraform_data" "it" {{
   triggers_replace = timestamp()
   provisioner "local-exec" {{

@@ -41,6 +41,24 @@ impl Kind {
 }
 
 /// What tools keep in a module for themselves. The lock file is the author's.
+/// What no install could plan is not built.
+fn check_module(dir: &Path) -> Result<(), StepFailure> {
+    let mut module = None;
+    for entry in fs_err::read_dir(dir)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !terraform::is_module_file(&name) {
+            continue;
+        }
+        let text = fs_err::read_to_string(entry.path())?;
+        let read = module.get_or_insert_with(terraform::Module::default).read(&name, &text);
+        read.map_err(|wrong| StepFailure::new("build_failed", format!("{name}, {wrong}")))?;
+    }
+    match module {
+        Some(_) => Ok(()),
+        None => Err(StepFailure::new("build_failed", "the directory holds no Terraform file (*.tf, *.tf.json)")),
+    }
+}
+
 fn belongs_to_tools(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name == ".git" || name == ".terraform" || name.ends_with(".tfstate") || name.contains(".tfstate.")
@@ -54,14 +72,7 @@ pub(super) async fn directory(
     kind: Kind,
 ) -> Result<Built, StepFailure> {
     if kind == Kind::TerraformModule {
-        let is_module = fs_err::read_dir(dir)?.flatten().any(|entry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            name.ends_with(".tf") || name.ends_with(".tf.json") || name.ends_with(".tofu")
-        });
-        if !is_module {
-            return Err(StepFailure::new("build_failed", "the directory holds no Terraform file (*.tf, *.tf.json)"));
-        }
+        check_module(dir)?;
         if !dir.join(".terraform.lock.hcl").exists() {
             run.say(Some(step), "no .terraform.lock.hcl: each install chooses its provider versions; `terraform providers lock` makes one");
         }

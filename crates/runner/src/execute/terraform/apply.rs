@@ -2,17 +2,19 @@
 
 use crash::crash_point;
 use fs_err as fs;
-use model::terraform::{ApprovedPlan, SealedFile};
-use serde_json::{Map, Value, json};
+use model::terraform::{ApprovedPlan, DISK_FULL, STALE_PLAN, STATE_LOST, STATE_WAITING};
+use serde_json::{Map, Value};
 
 use super::super::action::StepFailure;
 use super::super::sealed::private_dir;
 use super::super::stages::Stages;
 use super::super::{Run, tool};
+use super::backend::Saved;
 use super::{KEEP, LOCK_TIMEOUT, Ready, Site, WORK, failed, read_state};
 use crate::process::Child;
-use crate::rescue::{self, ERRORED};
-use mask::Masks;
+use crate::rescue::{self, ERRORED, Rescued};
+use crate::reserve;
+use crate::vault::{Plain, named, write_whole};
 
 pub(super) async fn carry_out(
     run: &mut Run<'_>,
@@ -26,7 +28,7 @@ pub(super) async fn carry_out(
     if (lineage, serial) != (plan.lineage.as_str(), plan.serial) {
         let text =
             format!("the plan was made from serial {} of the state, which is at serial {serial} by now", plan.serial);
-        return Err(StepFailure::new("stale_plan", text));
+        return Err(StepFailure::new(STALE_PLAN, text));
     }
     let ready = site.prepare(run, stages).await?;
     stages.begin(run, WORK);
@@ -34,18 +36,21 @@ pub(super) async fn carry_out(
     site.workspace.keeper.vault.fetch(&plan.file, &file).await?;
     let kind = if destroy { "destroy" } else { "apply" };
     hook(run, &ready, &format!("pre-{kind}")).await?;
+    let state_bytes = head.as_ref().map_or(0, |head| head.file.bytes);
+    reserve::take(run.host.dir, &run.context.state_dir, state_bytes).map_err(|e| StepFailure::new(DISK_FULL, e))?;
     crash_point!("executor.before_apply");
     let place = file.to_string_lossy().into_owned();
     let words = ["apply", "-json", "-input=false", LOCK_TIMEOUT, &place];
     let followed = site.follow(run, stages, &ready, &words).await;
     crash_point!("executor.applied");
     let left = rescued(run, site, &ready).await;
+    reserve::release(run.host.dir);
     let outcome = match followed {
         Ok((0, _)) => Ok(()),
         Ok((code, progress)) => {
             let told = ready.why(&progress).unwrap_or_else(|| "`apply` failed; the log says why".into());
             if told.contains("Saved plan is stale") {
-                return Err(StepFailure::new("stale_plan", told));
+                return Err(StepFailure::new(STALE_PLAN, told));
             }
             Err(failed(code, told))
         }
@@ -54,46 +59,131 @@ pub(super) async fn carry_out(
     if let Err(failure) = outcome {
         // What it says is in the log; it can't make things better.
         let _ = hook(run, &ready, &format!("error-{kind}")).await;
-        return Err(failure);
+        // That the state waits matters more than why Terraform failed, which is in the log.
+        return Err(match (failure, left) {
+            (_, Some(left @ (Left::Waits(_) | Left::Lost(_)))) => left.failure(),
+            (failure, _) => failure,
+        });
     }
-    if let Some(why) = left {
-        return Err(StepFailure::new("terraform_failed", why));
+    if let Some(left) = left {
+        return Err(left.failure());
     }
     hook(run, &ready, &format!("post-{kind}")).await?;
     stages.begin(run, KEEP);
     outputs(run, site).await
 }
 
-/// A state that Terraform could not hand over lies beside the module: it is kept. Returns why it was not handed over.
-async fn rescued(run: &Run<'_>, site: &Site<'_>, ready: &Ready) -> Option<String> {
+/// What became of a state that Terraform could not hand over.
+enum Left {
+    /// The control plane has it.
+    Kept(String),
+    /// It is on the runner's disk, and the session brings it to the control plane.
+    Waits(String),
+    Lost(String),
+}
+
+impl Left {
+    fn failure(self) -> StepFailure {
+        match self {
+            Self::Kept(text) => StepFailure::new("terraform_failed", text),
+            Self::Waits(text) => StepFailure::new(STATE_WAITING, text),
+            Self::Lost(text) => StepFailure::new(STATE_LOST, text),
+        }
+    }
+}
+
+/// Brings a state that Terraform could not hand over to the control plane, or puts it where it waits for that. None where there
+/// is none.
+async fn rescued(run: &Run<'_>, site: &Site<'_>, ready: &Ready) -> Option<Left> {
     // A write that is on its way ends first.
     let last = ready.backend.last().await;
-    let errored = ready.dir.join(ERRORED);
-    if !errored.exists() {
-        return match last {
-            Some((super::backend::Saved::Failed(why), _)) => Some(format!("the state could not be kept: {why}")),
-            Some((super::backend::Saved::Quarantined, _)) => {
-                Some("the lease was lost: the state was kept beside the others".into())
-            }
-            Some((super::backend::Saved::Kept, _)) | None => None,
-        };
+    if let Some(full) = ready.backend.full() {
+        run.say(Some(WORK), &format!("{full}: the state was uploaded from memory. Free disk space on the runner"));
     }
-    let kept = site.workspace.keeper.push(&errored, ERRORED).await;
-    let text = match kept {
-        Ok(answer) if answer.quarantined => {
-            format!("the state of {ERRORED} was kept beside the others as revision {}", answer.revision_id)
+    let errored = ready.dir.join(ERRORED);
+    let beside = Plain::File(errored.clone());
+    let state = match (errored.exists() && beside.is_state(), last) {
+        (true, _) => beside,
+        // Terraform could not leave it beside its module either. If this executor dies, it is found there.
+        (false, Some((Saved::Failed(_), plain))) => {
+            reserve::release(run.host.dir);
+            let written = plain.open().and_then(|plain| write_whole(&errored, plain));
+            if written.is_ok() { beside } else { plain }
         }
-        Ok(answer) => format!("the state of {ERRORED} was kept as revision {}", answer.revision_id),
-        Err(error) => match rescue::take(run.host.dir, &run.context.state_dir) {
-            Ok(Some(_)) => format!(
-                "the state can't be brought to the control plane ({error}); it waits on the runner and is brought there later"
-            ),
-            Ok(None) => format!("the state is lost: {error}"),
-            Err(disk) => format!("the state is lost: {error}; {disk}"),
-        },
+        (false, Some((Saved::Quarantined, _))) => {
+            return Some(Left::Kept("the lease was lost: the state was kept beside the others".into()));
+        }
+        (false, Some((Saved::Kept, _)) | None) if !errored.exists() => return None,
+        (false, Some((Saved::Kept, _)) | None) => {
+            let text = format!("{} is not whole, and Terraform wrote no other state", errored.display());
+            run.say(Some(WORK), &text);
+            return Some(Left::Lost(text));
+        }
     };
-    run.say(Some(WORK), &text);
-    Some(text)
+    let left = keep(run, site, state).await;
+    if matches!(left, Left::Kept(_)) {
+        // The control plane has it: nobody needs to bring it there again.
+        let _ = fs::remove_file(&errored);
+    }
+    let (Left::Kept(text) | Left::Waits(text) | Left::Lost(text)) = &left;
+    run.say(Some(WORK), text);
+    Some(left)
+}
+
+/// How often a state that nobody takes is offered again, once a second.
+const TRIES_MAX: u32 = 3_600;
+
+/// Tries both the control plane and the disk until one of them has the state: it may be the only trace of what was made.
+async fn keep(run: &Run<'_>, site: &Site<'_>, mut state: Plain) -> Left {
+    let (keeper, state_dir) = (&site.workspace.keeper, &run.context.state_dir);
+    for tries in 0.. {
+        let error = match keeper.push(state.clone(), ERRORED).await {
+            Ok(kept) if kept.quarantined => {
+                return Left::Kept(format!(
+                    "the state of {ERRORED} was kept beside the others as revision {}",
+                    kept.revision_id
+                ));
+            }
+            Ok(kept) => return Left::Kept(format!("the state of {ERRORED} was kept as revision {}", kept.revision_id)),
+            Err(error) => error,
+        };
+        let about = about(run, site);
+        let disk = match about.and_then(|about| rescue::keep(state_dir, &about, &state)) {
+            Ok(place) => {
+                return Left::Waits(format!(
+                    "the state can't be uploaded ({error}). It is safe on the runner, in {}; the runner uploads it as soon as it can",
+                    place.display()
+                ));
+            }
+            Err(disk) => named(&rescue::place(state_dir), &disk),
+        };
+        if tries == TRIES_MAX {
+            return Left::Lost(format!(
+                "the state is lost: it can't be uploaded ({error}), nor written to the disk ({disk})"
+            ));
+        }
+        if tries == 0 {
+            run.say(Some(WORK), &format!("the state can't be uploaded ({error}), nor written to the disk ({disk}). It is in memory, and both are tried again every second: free disk space on the runner, and don't stop it"));
+            // A file that vanishes must not take the state along.
+            if let Plain::File(path) = &state
+                && let Ok(bytes) = fs::read(path)
+            {
+                state = Plain::Memory(bytes.into());
+            }
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    unreachable!("the loop ends after TRIES_MAX")
+}
+
+fn about(run: &Run<'_>, site: &Site<'_>) -> std::io::Result<Rescued> {
+    let assignment = run.host.dir.assignment()?;
+    Ok(Rescued {
+        install_id: site.workspace.keeper.vault.install().clone(),
+        workspace_id: site.workspace.keeper.workspace.clone(),
+        execution_id: assignment.execution_id,
+        epoch: assignment.epoch,
+    })
 }
 
 /// Runs a script of the module, where it has one of this name.
@@ -113,70 +203,18 @@ async fn hook(run: &mut Run<'_>, ready: &Ready, name: &str) -> Result<(), StepFa
     }
 }
 
-/// Values of before that are remembered for masking.
-const FILLED_MAX: usize = 1_000;
-
 /// What the module puts out: values that anybody may see, and a sealed file with the others.
 async fn outputs(run: &Run<'_>, site: &Site<'_>) -> Result<Map<String, Value>, StepFailure> {
     let keeper = &site.workspace.keeper;
-    let private = private_dir(run.host.dir);
-    let place = private.join("last.json");
-    let Some(head) = keeper.load(&place).await? else { return Ok(Map::new()) };
+    let place = private_dir(run.host.dir).join("last.json");
+    if keeper.load(&place).await?.is_none() {
+        return Ok(Map::new());
+    }
     let read = tokio::task::spawn_blocking(move || read_state(&place)).await;
     let state = read.map_err(std::io::Error::other)?.map_err(|e| StepFailure::new("sealed_file", e))?;
-    let (mut public, mut values, mut shapes) = (Map::new(), Map::new(), Map::new());
-    // What holds a secret is one, whatever it is called: of `***` nobody could make use.
-    let (of_state, of_job) = (Masks::new(&state.secrets.values), run.host.secrets.masks());
-    for (name, output) in state.outputs {
-        let masked = of_job.mask_value(of_state.mask_value(output.value.clone()));
-        if masked == output.value {
-            public.insert(name, masked);
-            continue;
-        }
+    let told = keeper.outputs(&state).await?;
+    for name in &told.hidden {
         run.say(Some(WORK), &format!("the output `{name}` holds a secret: it is kept as a sensitive one"));
-        shapes.insert(name.clone(), shape(&output.kind));
-        values.insert(name, output.value);
     }
-    for (name, output) in state.sensitive_outputs {
-        shapes.insert(name.clone(), shape(&output.kind));
-        values.insert(name, output.value);
-    }
-    let seal = async |what: &Value| -> Result<SealedFile, StepFailure> {
-        let file = private.join("sealed.json");
-        serde_json::to_writer(crate::vault::private_file(&file)?, what).map_err(std::io::Error::other)?;
-        let sealed = keeper.vault.put(&file).await?;
-        let _ = fs::remove_file(&file);
-        Ok(sealed)
-    };
-    let mut sealed = Map::new();
-    if !values.is_empty() {
-        sealed.insert("file".into(), json!(seal(&Value::Object(values)).await?));
-        sealed.insert("shapes".into(), Value::Object(shapes));
-    }
-    // The next plan shows what was there before: these must not be seen in it, also when others took their place.
-    let mut filled = site.workspace.filled.clone();
-    filled.sort();
-    filled.dedup();
-    filled.truncate(FILLED_MAX);
-    if !filled.is_empty() {
-        sealed.insert("known".into(), json!(seal(&json!(filled)).await?));
-    }
-    let mut told = Map::new();
-    if !sealed.is_empty() {
-        told.insert("sealed".into(), Value::Object(sealed));
-    }
-    told.insert("outputs".into(), Value::Object(public));
-    told.insert("serial".into(), json!(head.serial));
-    told.insert("lineage".into(), json!(head.lineage));
-    Ok(told)
-}
-
-/// The names of what is in a sensitive output, as far as its type has names: an object's attributes; the rest is one value.
-fn shape(kind: &Value) -> Value {
-    match (kind.get(0).and_then(Value::as_str), kind.get(1).and_then(Value::as_object)) {
-        (Some("object"), Some(fields)) => {
-            Value::Object(fields.iter().map(|(name, kind)| (name.clone(), shape(kind))).collect())
-        }
-        _ => Value::Null,
-    }
+    Ok(told.document)
 }

@@ -22,16 +22,20 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use model::terraform::LockInfo;
 use model::{Digest, WorkspaceId};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::vault::{Keeper, Lock, VaultError, private_file};
+use super::super::sealed::private_dir;
+use crate::directory::ExecutionDir;
+use crate::reserve;
+use crate::vault::{Keeper, Lock, Plain, VaultError, named, private_file};
 
 /// What a lock may say.
 const LOCK_BYTES: usize = 64 << 10;
 /// Of what is read from a file at once.
 const READ_BYTES: usize = 256 << 10;
+/// Of a state that the disk has no room for.
+const MEMORY_BYTES_MAX: usize = 512 << 20;
 /// How long an address may still be taken by one that is ending.
 const BIND: Duration = Duration::from_secs(10);
 const USER: &str = "ferry";
@@ -61,17 +65,21 @@ struct Shared {
     count: AtomicU64,
     /// One state is written at a time; who wants to know how it ended takes this too.
     writing: tokio::sync::Mutex<()>,
-    last: Mutex<Option<(Saved, PathBuf)>>,
+    last: Mutex<Option<(Saved, Plain)>>,
+    /// Why a state went through memory.
+    full: Mutex<Option<String>>,
+    /// The execution that it serves; None for a person.
+    execution: Option<ExecutionDir>,
     /// Who had the lock when it was asked for last.
     in_the_way: Mutex<Option<LockInfo>>,
 }
 
 impl Backend {
     /// The backend of an execution.
-    pub(super) async fn of_execution(keeper: Arc<Keeper>, dir: &Path) -> std::io::Result<Self> {
+    pub(super) async fn of_execution(keeper: Arc<Keeper>, dir: &ExecutionDir) -> std::io::Result<Self> {
         let listener = bind(&keeper.workspace).await?;
         let password = keeper.vault.derive(&format!("state-backend|{}", keeper.workspace));
-        Self::start(keeper, dir, listener, password)
+        Self::begin(keeper, &private_dir(dir), listener, password, Some(dir.clone()))
     }
 
     /// Begins to serve. Plain states stand in `dir`, which only the runner's user may read.
@@ -80,6 +88,16 @@ impl Backend {
         dir: &Path,
         listener: TcpListener,
         password: String,
+    ) -> std::io::Result<Self> {
+        Self::begin(keeper, dir, listener, password, None)
+    }
+
+    fn begin(
+        keeper: Arc<Keeper>,
+        dir: &Path,
+        listener: TcpListener,
+        password: String,
+        execution: Option<ExecutionDir>,
     ) -> std::io::Result<Self> {
         let address = format!("http://{}", listener.local_addr()?);
         let authorization = format!("Basic {}", B64.encode(format!("{USER}:{password}")));
@@ -90,6 +108,8 @@ impl Backend {
             count: AtomicU64::new(0),
             writing: tokio::sync::Mutex::new(()),
             last: Mutex::new(None),
+            full: Mutex::new(None),
+            execution,
             in_the_way: Mutex::new(None),
         });
         let task = tokio::spawn(serve(listener, Arc::clone(&shared)));
@@ -104,10 +124,15 @@ impl Backend {
         )
     }
 
-    /// How the last write ended, and the plain file; waits for one that is on its way, whoever asked for it.
-    pub(crate) async fn last(&self) -> Option<(Saved, PathBuf)> {
+    /// How the last write ended, and what was written; waits for one that is on its way, whoever asked for it.
+    pub(crate) async fn last(&self) -> Option<(Saved, Plain)> {
         let _done = self.shared.writing.lock().await;
         self.shared.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why a state went through memory, where one did.
+    pub(crate) fn full(&self) -> Option<String> {
+        self.shared.full.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Who holds the lock that Terraform did not get. Its own message names itself instead.
@@ -216,14 +241,20 @@ async fn detached(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<
     });
     let n = shared.count.fetch_add(1, Ordering::Relaxed);
     let file = shared.dir.join(format!("state-{n}.json"));
-    if let Err(error) = receive(request, &file).await {
-        return refused(&error);
-    }
+    let plain = match receive(request, &file).await {
+        Ok((plain, full)) => {
+            if full.is_some() {
+                *shared.full.lock().unwrap_or_else(PoisonError::into_inner) = full;
+            }
+            plain
+        }
+        Err(error) => return refused(&error),
+    };
     let shared = Arc::clone(shared);
     let task = tokio::spawn(async move {
         let _writing = shared.writing.lock().await;
         crash_point!("executor.before_state");
-        let saved = shared.keeper.save(&file, lock_id.as_deref().unwrap_or_default(), "").await;
+        let saved = shared.keeper.save(plain.clone(), lock_id.as_deref().unwrap_or_default(), "").await;
         crash_point!("executor.state_saved");
         let (saved, response) = match saved {
             Ok(answer) if answer.quarantined => {
@@ -232,10 +263,14 @@ async fn detached(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<
                 (Saved::Quarantined, text(StatusCode::CONFLICT, kept))
             }
             Ok(_) => (Saved::Kept, text(StatusCode::OK, "")),
-            Err(error) => (Saved::Failed(error.to_string()), refused(&error)),
+            Err(error) => {
+                // Terraform writes it beside its module now: the room for that was set aside.
+                shared.execution.iter().for_each(reserve::release);
+                (Saved::Failed(error.to_string()), refused(&error))
+            }
         };
         let mut last = shared.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, old)) = last.replace((saved, file)) {
+        if let Some((_, Plain::File(old))) = last.replace((saved, plain)) {
             let _ = fs_err::remove_file(old);
         }
         response
@@ -243,17 +278,70 @@ async fn detached(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<
     task.await.unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, "the executor is going down"))
 }
 
-async fn receive(request: Request<Incoming>, file: &Path) -> Result<(), VaultError> {
-    let mut target = tokio::fs::File::from_std(private_file(file)?);
+/// Takes a state in: into the file, or into memory where the disk does not take it. Says which disk that was.
+async fn receive(request: Request<Incoming>, file: &Path) -> Result<(Plain, Option<String>), VaultError> {
     let mut body = request.into_body();
+    let mut taken = Taken::new(file);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(std::io::Error::other)?;
         if let Some(data) = frame.data_ref() {
-            target.write_all(data).await?;
+            taken.add(data)?;
         }
     }
-    target.flush().await?;
-    Ok(())
+    Ok(taken.done())
+}
+
+/// A state that is coming in.
+struct Taken {
+    path: PathBuf,
+    file: Option<std::fs::File>,
+    written: usize,
+    memory: Vec<u8>,
+    full: Option<String>,
+}
+
+impl Taken {
+    fn new(path: &Path) -> Self {
+        let (file, full) = match private_file(path) {
+            Ok(file) => (Some(file), None),
+            Err(error) => (None, Some(named(path, &error))),
+        };
+        Self { path: path.to_owned(), file, written: 0, memory: Vec::new(), full }
+    }
+
+    fn add(&mut self, data: &[u8]) -> std::io::Result<()> {
+        if let Some(file) = &mut self.file {
+            match std::io::Write::write_all(file, data) {
+                Ok(()) => {
+                    self.written += data.len();
+                    return Ok(());
+                }
+                Err(error) => self.move_to_memory(&error)?,
+            }
+        }
+        if self.memory.len() + data.len() > MEMORY_BYTES_MAX {
+            let why = self.full.clone().unwrap_or_default();
+            return Err(std::io::Error::other(format!("{why}, and the state is too large to go through memory")));
+        }
+        self.memory.extend_from_slice(data);
+        Ok(())
+    }
+
+    /// What is in the file comes along, and its room is free again.
+    fn move_to_memory(&mut self, why: &std::io::Error) -> std::io::Result<()> {
+        self.file = None;
+        self.full = Some(named(&self.path, why));
+        self.memory = fs_err::read(&self.path)?;
+        self.memory.truncate(self.written);
+        fs_err::remove_file(&self.path)
+    }
+
+    fn done(self) -> (Plain, Option<String>) {
+        match self.file {
+            Some(_) => (Plain::File(self.path), None),
+            None => (Plain::Memory(self.memory.into()), self.full),
+        }
+    }
 }
 
 async fn lock_info(request: Request<Incoming>) -> Result<LockInfo, VaultError> {
@@ -284,5 +372,31 @@ fn held(lock: Lock) -> Response<Body> {
     match lock {
         Lock::Taken => text(StatusCode::OK, ""),
         Lock::HeldBy(holder) => text(StatusCode::LOCKED, serde_json::to_vec(&holder).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_the_disk_does_not_take_goes_through_memory() {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut good = Taken::new(&dir.path().join("state-0.json"));
+        good.add(b"one").expect("taken");
+        assert!(matches!(good.done(), (Plain::File(_), None)));
+        // A disk that takes the first part, and then nothing more.
+        let path = dir.path().join("state-1.json");
+        let mut taken = Taken::new(&path);
+        taken.add(b"one, ").expect("taken");
+        taken.file = Some(std::fs::File::options().write(true).open("/dev/full").expect("/dev/full"));
+        taken.add(b"two, ").expect("taken");
+        taken.add(b"three").expect("taken");
+        assert!(!path.exists(), "no piece of it takes room");
+        let (Plain::Memory(bytes), Some(why)) = taken.done() else { panic!("it is in memory") };
+        assert_eq!(bytes, "one, two, three");
+        assert!(why.contains("the disk of") && why.contains("is full"), "{why}");
+        let nowhere = Taken::new(&dir.path().join("gone/state-2.json"));
+        assert!(matches!(nowhere.done(), (Plain::Memory(_), Some(_))));
     }
 }

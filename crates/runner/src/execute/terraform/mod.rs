@@ -53,8 +53,6 @@ impl From<VaultError> for StepFailure {
 pub(super) struct Workspace {
     keeper: Arc<Keeper>,
     head: Option<StateHead>,
-    /// Values of sensitive outputs that stand in the module's variables, or stood there before.
-    filled: Vec<String>,
 }
 
 /// Looks at the state; returns its secrets, which must not be seen in any log.
@@ -69,7 +67,9 @@ pub(super) async fn open(
     let holder = HolderRef { execution_id: assignment.execution_id, epoch: assignment.epoch };
     let secrets = spec.secrets.iter().chain(&filled).cloned().collect();
     let workspace = job.workspace_id.clone();
-    let keeper = Keeper { vault, workspace, holder: Some(holder), person: String::new(), secrets };
+    let applies = matches!(job.operation, TerraformOperation::Apply { .. });
+    let filled = applies.then_some(filled);
+    let mut keeper = Keeper { vault, workspace, holder: Some(holder), person: String::new(), secrets, filled };
     let place = private_dir(dir).join("first.json");
     let head = keeper.load(&place).await?;
     let mut secrets = Vec::new();
@@ -79,8 +79,9 @@ pub(super) async fn open(
         let state = state.map_err(|e| Done::not_attempted("sealed_file", e))?;
         secrets = state.secrets.values;
         secrets.truncate(SECRETS_MAX);
+        keeper.secrets.extend(secrets.iter().cloned());
     }
-    Ok((Workspace { keeper: Arc::new(keeper), head, filled }, secrets))
+    Ok((Workspace { keeper: Arc::new(keeper), head }, secrets))
 }
 
 pub(super) fn job_of(spec: &JobSpec) -> Option<&TerraformSpec> {
@@ -175,7 +176,7 @@ impl Site<'_> {
         stages.begin(run, INIT);
         let providers = program::cache(run).join("providers");
         fs::create_dir_all(&providers)?;
-        let backend = Backend::of_execution(Arc::clone(&self.workspace.keeper), &private_dir(run.host.dir)).await?;
+        let backend = Backend::of_execution(Arc::clone(&self.workspace.keeper), run.host.dir).await?;
         let mut open = vec![providers.clone()];
         open.extend(program.parent().map(Path::to_owned).filter(|place| place.starts_with(program::cache(run))));
         let env = self.environment(run, &work, &providers)?;

@@ -10,7 +10,7 @@ use crash::crash_point;
 use fs_err as fs;
 use model::Digest;
 use model::build::PolicySpec;
-use model::terraform::{ApprovedPlan, DISPLAY_BYTES};
+use model::terraform::{ApprovedPlan, DISPLAY_BYTES, STALE_PLAN};
 use policy::{Limits, Policy, PolicyKind, Severity, Subject, Verdict};
 use serde_json::{Map, Value, json};
 
@@ -50,7 +50,7 @@ pub(super) async fn make(
     if site.workspace.keeper.head().await?.state.map(|state| state.revision_id)
         != head.as_ref().map(|head| head.revision_id.clone())
     {
-        return Err(StepFailure::new("stale_plan", "the state was changed while the plan was made"));
+        return Err(StepFailure::new(STALE_PLAN, "the state was changed while the plan was made"));
     }
     let vault = &site.workspace.keeper.vault;
     let assignment = run.host.dir.assignment()?;

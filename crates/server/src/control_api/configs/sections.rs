@@ -131,6 +131,10 @@ pub(in crate::control_api) fn show_input(
             input_type: input.r#type.clone().unwrap_or_else(|| "string".into()),
             internal: input.internal,
             source: if input.user_configurable { "customer" } else { "vendor" }.into(),
+            options: input.options.clone(),
+            min: text(input.min.as_ref()),
+            max: text(input.max.as_ref()),
+            pattern: text(input.pattern.as_ref()),
         }
     });
     wire::AppInputConfig { inputs: inputs.collect(), input_groups: groups, stamp }

@@ -256,7 +256,11 @@ impl Reader {
                         }
                     }
                     log::Body::Gap(n) if wanted && text => {
-                        out.extend_from_slice(format!("\n[{}]\n", log::describe_gap(*n, None)).as_bytes());
+                        let said = format!("\n[{}]\n", log::describe_gap(*n, None));
+                        // Where an executor died, both of its pipes end so, one after the other: that is said once.
+                        if !(*n == log::UNKNOWN && out.ends_with(said.as_bytes())) {
+                            out.extend_from_slice(said.as_bytes());
+                        }
                     }
                     log::Body::Data(_) | log::Body::Gap(_) => {}
                 }

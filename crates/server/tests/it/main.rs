@@ -1,0 +1,4 @@
+//! What of the server needs no running system; the rest is in `crates/ferry/tests`.
+
+mod config;
+mod generated;
