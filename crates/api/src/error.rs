@@ -77,6 +77,8 @@ codes! {
     LeaseLost = "lease_lost", 409;
     /// A newer session has taken this runner's place.
     SessionFenced = "session_fenced", 409;
+    /// The vendor revoked this runner, or deleted its install.
+    RunnerRevoked = "runner_revoked", 409;
     /// Log chunks arrived out of order; the answer says which is next.
     LogOutOfOrder = "log_out_of_order", 409;
     /// The join credential is unknown or revoked.

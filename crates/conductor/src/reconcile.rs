@@ -71,6 +71,8 @@ const BATCH: u64 = 256;
 const BURIALS: usize = 64;
 /// Objects of a kind that one look deletes.
 const ORPHANS: usize = 10_000;
+/// A sealed file that nothing names after this long was given up by its runner, however slow its line is.
+const ABANDONED_DAYS: i64 = 30;
 const IDEMPOTENCY_DAYS: i64 = 7;
 const DRAFT_DAYS: i64 = 7;
 
@@ -143,6 +145,8 @@ impl Conductor {
 
     /// Deletes log segments and sealed files that no row names: a crash has left them, or their install was forgotten.
     pub async fn reconcile_orphans(&self, keep: Keep) -> Result<()> {
+        let abandoned = self.now().plus_s(-ABANDONED_DAYS * 86_400);
+        while self.store.drop_abandoned_uploads(abandoned, BATCH).await? == BATCH {}
         let swept = self.store.sweep_orphans(self.now().plus_s(-(keep.orphans_s as i64)), ORPHANS).await?;
         if swept > 0 {
             tracing::info!(objects = swept, "deleted objects that nothing names");

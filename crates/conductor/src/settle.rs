@@ -51,7 +51,7 @@ impl Conductor {
         id: &JobId,
         outcome: Outcome,
         note: &str,
-        actor: &str,
+        (actor, who): (&str, &str),
     ) -> std::result::Result<Job, SettleError> {
         if !matches!(outcome, Outcome::Finished | Outcome::Failed | Outcome::Cancelled) {
             return Err(SettleError::Outcome);
@@ -60,7 +60,11 @@ impl Conductor {
         if outcome == Outcome::Finished && job.state == JobState::Unknown {
             self.check_saved(&job).await?;
         }
-        Ok(self.store.settle(org, id, outcome, note, actor, self.now()).await?)
+        let reason = match note {
+            "" => format!("settled by {who}"),
+            note => format!("settled by {who}: {note}"),
+        };
+        Ok(self.store.settle(org, id, outcome, &reason, actor, self.now()).await?)
     }
 
     /// What a finished apply has put out: as its result tells, or, where somebody settled it, as the state tells that it saved.

@@ -37,7 +37,7 @@ pub use schema::{SCHEMAS, schema};
 pub use source::{Location, Sources};
 pub use starter::starter;
 pub use tree::{MAX_CONFIG_BYTES, MAX_FILE_BYTES, MAX_TOML_BYTES, MAX_TOML_FILES, Tree};
-pub use uses::{InputUse, Uses};
+pub use uses::{InputUse, Reader, Uses};
 
 use diagnostic::{Findings, Said};
 use layout::Layout;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use template::Segment;
 
+use crate::Place;
 use crate::check::templates;
 use crate::kinds::AppConfig;
 
@@ -26,8 +27,18 @@ impl InputUse {
 pub struct Uses {
     pub sandbox: InputUse,
     pub components: BTreeMap<String, InputUse>,
-    /// Outputs that are read: of a component, or of the sandbox.
-    pub outputs: BTreeSet<(Option<String>, Vec<String>)>,
+    /// Outputs that are read, of a component or of the sandbox, and where that is.
+    pub outputs: BTreeMap<(Option<String>, Vec<String>), Reader>,
+}
+
+/// A template that reads an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    /// Where in the config it is, and where in its text the output stands.
+    pub path: String,
+    pub place: Place,
+    /// It is a text for people: what is missing stops nothing.
+    pub page: bool,
 }
 
 impl Uses {
@@ -35,7 +46,16 @@ impl Uses {
         let value = serde_json::to_value(config).unwrap_or_default();
         let mut uses = Self::default();
         for template in templates(&value) {
-            uses.outputs.extend(template.references.iter().flatten().filter_map(|reference| output(&reference.path)));
+            for reference in template.references.iter().flatten() {
+                let Some(read) = output(&reference.path) else { continue };
+                let place = Place { line: reference.line, column: reference.column };
+                let reader = Reader { path: template.path.clone(), place, page: template.page };
+                // One that stops something is told of first.
+                let first = uses.outputs.entry(read).or_insert_with(|| reader.clone());
+                if first.page && !reader.page {
+                    *first = reader;
+                }
+            }
             let mut part = template.path.split('/').skip(1);
             let user = match (part.next(), part.next()) {
                 (Some("sandbox"), _) => &mut uses.sandbox,

@@ -26,6 +26,27 @@ impl Request {
         let drift = matches!(self.kind, WorkflowKind::DriftRun { .. } | WorkflowKind::DriftRunReprovisionSandbox);
         self.deployed || drift || work.is_teardown()
     }
+
+    /// Whether it brings a version of the app, and not what was deployed before.
+    pub const fn brings_a_version(&self) -> bool {
+        match self.kind {
+            WorkflowKind::Provision
+            | WorkflowKind::Reprovision
+            | WorkflowKind::ReprovisionSandbox { .. }
+            | WorkflowKind::DeployComponents { .. }
+            | WorkflowKind::ManualDeploy { .. }
+            | WorkflowKind::InputUpdate { .. }
+            | WorkflowKind::ActionWorkflowRun { .. }
+            | WorkflowKind::RunbookRun { .. }
+            | WorkflowKind::SyncSecrets => !self.deployed,
+            WorkflowKind::Deprovision
+            | WorkflowKind::DeprovisionSandbox
+            | WorkflowKind::TeardownComponent { .. }
+            | WorkflowKind::TeardownComponents
+            | WorkflowKind::DriftRun { .. }
+            | WorkflowKind::DriftRunReprovisionSandbox => false,
+        }
+    }
 }
 
 /// The types of workflows; names as in the API.

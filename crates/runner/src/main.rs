@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
 use model::runner::RunnerKind;
 use runner::custody::{self, Custodian};
-use runner::session::{self, Ending, Options, SessionFetcher, StateDir};
+use runner::session::{self, Ending, Options, Over, SessionFetcher, StateDir};
 use runner::vault::Tools;
 use runner::{cell, doctor, execute, explain, net, shim};
 
@@ -319,9 +319,14 @@ fn start(options: Options) -> anyhow::Result<ExitCode> {
     let ending = on_runtime(Box::pin(session::run(options)))?;
     match ending {
         Ending::Done | Ending::HandedOver => Ok(ExitCode::SUCCESS),
-        Ending::Fenced => bail!(
-            "a newer session has taken this runner's place. If this runner is the one that should work, stop the other one, then {}",
+        Ending::Over(over @ Over::Fenced) => bail!(
+            "{}. If this runner is the one that should work, stop the other one, then {}",
+            over.as_str(),
             session::JOIN_AGAIN
+        ),
+        Ending::Over(over @ Over::Revoked) => bail!(
+            "{}. The runner stops and starts no more jobs. What it deployed is still there, and the install's key stays in the state directory. To run this install again, ask the vendor for a new join command",
+            over.as_str()
         ),
     }
 }

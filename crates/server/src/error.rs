@@ -92,6 +92,7 @@ impl From<StoreError> for ApiError {
             StoreError::IdempotencyMismatch => Self::new(C::IdempotencyMismatch, message),
             StoreError::LeaseLost => Self::new(C::LeaseLost, message),
             StoreError::Fenced => Self::new(C::SessionFenced, message),
+            StoreError::Revoked => Self::new(C::RunnerRevoked, message),
             StoreError::CredentialRefused => Self::new(C::CredentialRefused, message)
                 .hint("make a new join command with `ferry runners join-command`"),
             StoreError::LogOutOfOrder { .. } => Self::new(C::LogOutOfOrder, message),

@@ -8,7 +8,7 @@ use api::runner::{Assignment, JoinAnswer, JoinRequest, Timing, join_proof};
 use model::papers::{EndorsedKey, Expected, Signatory, TrustedKeys};
 use model::runner::{RunnerReport, RunnerSettings};
 use model::{ExecutionId, ExecutionResult, JobError, Outcome, Timestamp};
-use runner::session::{Core, Effect, Ending, Event, Found, check_papers};
+use runner::session::{Core, Effect, Ending, Event, Found, Over, check_papers};
 
 use crate::Fault;
 use crate::deliver::Delivery;
@@ -232,7 +232,7 @@ impl World {
             Ok(_) => {}
             Err(error) if error.is_transient() => w.after(1_000, move |w| w.join(uid, again)),
             // Another has joined since: this one is told, and gives up.
-            Err(error) if error.is_fenced() => w.exit(uid, Ending::Fenced),
+            Err(error) if error.over().is_some() => w.exit(uid, Ending::Over(Over::Fenced)),
             Err(error) => w.violated(format!("a good join was refused: {error}"), None),
         });
     }
@@ -370,7 +370,7 @@ impl World {
                 self.send(uid, Request::Renew(held), bound, |w, uid, outcome| match outcome {
                     Ok(Reply::Renew(answer)) => w.tell(uid, Event::Renewed(Box::new(answer))),
                     Ok(_) => {}
-                    Err(error) => w.tell(uid, Event::RenewFailed { fenced: error.is_fenced() }),
+                    Err(error) => w.tell(uid, Event::RenewFailed { over: error.over() }),
                 });
             }
             Effect::Touch(ids) => {
@@ -410,7 +410,7 @@ impl World {
         let call = self.send(uid, request, bound, move |w, uid, outcome| match outcome {
             Ok(Reply::Poll(answer)) => w.tell(uid, Event::PollAnswered { seq, nonce, answer }),
             Ok(_) => {}
-            Err(error) => w.tell(uid, Event::PollFailed { seq, fenced: error.is_fenced() }),
+            Err(error) => w.tell(uid, Event::PollFailed { seq, over: error.over() }),
         });
         if let Some(process) = self.processes.get_mut(&uid) {
             process.poll = Some(call);
@@ -531,7 +531,7 @@ impl World {
     }
 
     fn exit(&mut self, uid: u64, ending: Ending) {
-        if ending != Ending::Fenced {
+        if !matches!(ending, Ending::Over(_)) {
             self.send(uid, Request::Leave, 2_000, |_, _, _| {});
         }
         let Some(gone) = self.processes.remove(&uid) else { return };
@@ -541,7 +541,7 @@ impl World {
             self.abort(poll);
         }
         self.machines[machine].process = None;
-        if ending == Ending::Fenced {
+        if matches!(ending, Ending::Over(_)) {
             self.machines[machine].retired = true;
             return;
         }

@@ -23,6 +23,8 @@ pub enum StoreError {
     LeaseLost,
     #[error("a newer session has taken this runner's place")]
     Fenced,
+    #[error("the vendor revoked this runner, or deleted its install")]
+    Revoked,
     #[error("the credential is unknown or revoked")]
     CredentialRefused,
     #[error("the log goes on at chunk {next_seq}")]

@@ -10,6 +10,7 @@ use crate::events::{Note, record};
 use crate::jobs::{self, Job, SETTLED, job_by_id, move_job, target_holder};
 use crate::notify::topic;
 use crate::queue::PollInput;
+use crate::terraform::{name_uploads, uploads_in};
 use crate::{Result, Store, StoreError, workflows};
 
 #[derive(Debug, Clone)]
@@ -248,8 +249,10 @@ async fn spoken(tx: &mut Tx<'_>, runner: &RunnerId, id: &ExecutionId) -> Result<
 impl Spoken {
     /// Only the session that claimed an execution may write to it, unless a newer one has taken its place.
     fn check_session(&self, generation: u64) -> Result<()> {
-        let revoked = self.session.get::<Option<Timestamp>>(1)?.is_some();
-        if self.session.get::<u64>(0)? != generation || revoked { Err(StoreError::Fenced) } else { Ok(()) }
+        if self.session.get::<Option<Timestamp>>(1)?.is_some() {
+            return Err(StoreError::Revoked);
+        }
+        if self.session.get::<u64>(0)? != generation { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
     fn execution(&self) -> Result<ExecutionRow> {
@@ -446,6 +449,7 @@ impl Store {
                     }
                     if job.error_code.as_deref() == Some(SETTLED) && job.state.is_terminal() {
                         keep_late(tx, &mut job, &execution, &result, (steps, sealed), now).await?;
+                        name_uploads(tx, result.outputs.values().flat_map(uploads_in).collect(), now).await?;
                         return Ok(ResultWritten { job, recorded: true });
                     }
                     let event = match (job.state, result.outcome) {
@@ -463,6 +467,7 @@ impl Store {
                     )
                     .await?;
                     note_health(tx, &job, &result, now).await?;
+                    name_uploads(tx, result.outputs.values().flat_map(uploads_in).collect(), now).await?;
                     Ok(ResultWritten { job, recorded: true })
                 })
             })

@@ -385,25 +385,20 @@ impl Store {
         org: &OrgId,
         id: &JobId,
         outcome: Outcome,
-        note: &str,
+        reason: &str,
         actor: &str,
         now: Timestamp,
     ) -> Result<Job> {
-        let (org_id, id, note, actor) = (org.clone(), id.clone(), note.to_owned(), actor.to_owned());
+        let (org_id, id, reason, actor) = (org.clone(), id.clone(), reason.to_owned(), actor.to_owned());
         let job = self
             .main()
             .write(move |tx| {
-                let (org, id, note, actor) = (org_id.clone(), id.clone(), note.clone(), actor.clone());
+                let (org, id, reason, actor) = (org_id.clone(), id.clone(), reason.clone(), actor.clone());
                 Box::pin(async move {
                     let mut job = job_by_id(tx, &id).await?;
                     if job.org_id != org {
                         return Err(StoreError::NotFound("job"));
                     }
-                    let reason = if note.is_empty() {
-                        format!("settled by {actor}")
-                    } else {
-                        format!("settled by {actor}: {note}")
-                    };
                     move_job(tx, &mut job, JobEvent::Settle(outcome), &reason, Some(SETTLED), &actor, now).await?;
                     executions::end_current(tx, &job, JobState::from(outcome).as_str(), &reason, now).await?;
                     Ok(job)

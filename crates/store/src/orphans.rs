@@ -89,6 +89,19 @@ impl Store {
         Ok(swept)
     }
 
+    /// Gives up sealed files that nothing has ever named: their upload was cut off, and a new try is another file. Their pieces are
+    /// orphans from then on. Returns how many.
+    pub async fn drop_abandoned_uploads(&self, before: Timestamp, limit: u64) -> Result<u64> {
+        self.main()
+            .write(move |tx| {
+                Box::pin(async move {
+                    let sql = "DELETE FROM uploads_sealed WHERE id IN (SELECT id FROM uploads_sealed WHERE named_at IS NULL AND created_at < $1 LIMIT $2) AND named_at IS NULL";
+                    tx.exec(sql, params![before, limit]).await
+                })
+            })
+            .await
+    }
+
     async fn orphans_of(&self, kind: &'static str, before: Timestamp, limit: usize) -> Result<Vec<Orphan>> {
         let found = std::sync::Mutex::new(Vec::new());
         let lock = || found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

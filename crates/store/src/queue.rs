@@ -144,7 +144,10 @@ async fn look(tx: &mut Tx<'_>, input: &PollInput, aim: Aim) -> Result<Found> {
         (tx.query(LOOK, look).await?, None)
     };
     let row = rows.first().ok_or(StoreError::NotFound("runner"))?;
-    if row.get::<u64>(1)? != input.generation || row.get::<Option<Timestamp>>(2)?.is_some() {
+    if row.get::<Option<Timestamp>>(2)?.is_some() {
+        return Err(StoreError::Revoked);
+    }
+    if row.get::<u64>(1)? != input.generation {
         return Err(StoreError::Fenced);
     }
     // A poll that claimed something speaks for its runner from then on: one that comes later and was sent before it has

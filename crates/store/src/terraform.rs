@@ -224,6 +224,8 @@ async fn lock(
 /// Writes a state: as the next one, or beside them where who writes has lost its lease.
 async fn write(tx: &mut Tx<'_>, new: NewRevision, outputs: Option<Vec<u8>>) -> Result<Revision> {
     let workspace = workspace_of_install(tx, &new.install_id, &new.workspace_id).await?;
+    name_uploads(tx, vec![new.file.upload_id.clone()], new.now).await?;
+    name_uploads(tx, new.outputs.as_ref().map(uploads_in).unwrap_or_default(), new.now).await?;
     let (job_id, execution_id, author, lost) = match &new.holder {
         Holder::Execution { id, .. } => {
             let current = current_job(tx, &new.holder).await?;
@@ -676,6 +678,7 @@ impl Store {
                     if job.epoch != current.epoch || job.id != current.job_id || job.state.is_terminal() {
                         return Err(StoreError::LeaseLost);
                     }
+                    name_uploads(tx, vec![row.plan.file.upload_id.clone()], now).await?;
                     tx.exec("DELETE FROM plans WHERE job_id = $1", params![&job.id]).await?;
                     let plan = serde_json::to_string(&row.plan).map_err(StoreError::db)?;
                     let sql = "INSERT INTO plans (job_id, org_id, execution_id, plan, changes, judged, display, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
@@ -711,6 +714,27 @@ impl Store {
 async fn sealed_of(tx: &mut Tx<'_>, install: &InstallId, upload: &UploadId) -> Result<bool> {
     let sql = "SELECT 1 FROM uploads_sealed WHERE id = $1 AND install_id = $2";
     Ok(tx.get(sql, params![upload, install]).await?.is_some())
+}
+
+/// Notes that something refers to these sealed files: from now on they are kept.
+pub(crate) async fn name_uploads(tx: &mut Tx<'_>, uploads: Vec<UploadId>, now: Timestamp) -> Result<()> {
+    for upload in uploads {
+        let sql = "UPDATE uploads_sealed SET named_at = $2 WHERE id = $1 AND named_at IS NULL";
+        tx.exec_later(sql, params![&upload, now]).await?;
+    }
+    Ok(())
+}
+
+/// The sealed files that a document refers to.
+pub(crate) fn uploads_in(document: &Json) -> Vec<UploadId> {
+    match document {
+        Json::Object(map) => {
+            let own = map.get("upload_id").and_then(Json::as_str).and_then(|id| UploadId::parse(id).ok());
+            own.into_iter().chain(map.values().flat_map(uploads_in)).collect()
+        }
+        Json::Array(items) => items.iter().flat_map(uploads_in).collect(),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Vec::new(),
+    }
 }
 
 /// Where a piece of a sealed file lies.

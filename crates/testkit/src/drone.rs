@@ -163,7 +163,7 @@ impl<W: Work> Flight<W> {
                 self.poll = Some(self.aside(async move {
                     match client.poll(&request, hold_s).await {
                         Ok(answer) => Event::PollAnswered { seq, nonce: request.nonce, answer: Box::new(answer) },
-                        Err(error) => Event::PollFailed { seq, fenced: error.is_fenced() },
+                        Err(error) => Event::PollFailed { seq, over: error.over() },
                     }
                 }));
             }
@@ -200,7 +200,7 @@ impl<W: Work> Flight<W> {
                 self.aside(async move {
                     match client.renew(held, bound).await {
                         Ok(answer) => Event::Renewed(Box::new(answer)),
-                        Err(error) => Event::RenewFailed { fenced: error.is_fenced() },
+                        Err(error) => Event::RenewFailed { over: error.over() },
                     }
                 });
             }

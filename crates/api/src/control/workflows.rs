@@ -78,7 +78,7 @@ lean! {
             execution_time: i64,
             /// `abort` or `continue`.
             step_error_behavior: String,
-            /// The version of the app that it deploys.
+            /// The version of the app that it deploys; 0 where it works with what was deployed before (drift, teardown).
             config_version: u64,
             metadata: Map<String, Value>,
             steps: Vec<WorkflowStep>,

@@ -25,6 +25,8 @@ struct Look {
     /// None: the sandbox.
     #[serde(skip)]
     component: Option<String>,
+    /// The last deploy of it did not succeed, so that differences may come from that.
+    last_deploy_failed: bool,
     workflow_id: String,
     /// `in-progress`, `drifted`, `no-drift` or `failed`.
     status: &'static str,
@@ -64,31 +66,50 @@ pub(super) async fn run(client: &Client, out: &Output, args: &Drift) -> Result<u
     Ok(if failed && reconciled == 0 { code } else { reconciled })
 }
 
-/// What is looked at: what is named, or all that is deployed. None is the sandbox.
-async fn parts(client: &Client, args: &Drift) -> Result<Vec<Option<String>>> {
-    if args.component.is_some() || args.sandbox {
-        return Ok(vec![args.component.clone()]);
-    }
+/// What is looked at.
+struct Part {
+    /// None: the sandbox.
+    component: Option<String>,
+    /// Its last deploy failed, or nobody knows how it ended.
+    failed: bool,
+}
+
+/// What is named, or all that is deployed.
+async fn parts(client: &Client, args: &Drift) -> Result<Vec<Part>> {
     let install = match client.install(&args.name).await {
         Ok(install) => install,
         Err(error) => return Err(explain(client, Kind::Install, &args.name, error).await),
     };
     let there = |status: &str| matches!(status, "active" | "error" | "unknown");
+    let named = args.component.is_some() || args.sandbox;
     let mut parts = Vec::new();
-    if there(&install.sandbox_status) {
-        parts.push(None);
+    if args.sandbox || !named && there(&install.sandbox_status) {
+        parts.push(Part { component: None, failed: install.sandbox_status != "active" });
     }
     for known in client.install_components(&args.name).await? {
-        let Some(component) = known.component.filter(|_| known.enabled && there(&known.status)) else { continue };
+        let Some(component) = known.component else { continue };
         // An image is copied as it is: there is no plan of it.
-        if !matches!(component.component_type.as_str(), "external_image" | "container_image" | "docker_build") {
-            parts.push(Some(component.name));
+        let image = matches!(component.component_type.as_str(), "external_image" | "container_image" | "docker_build");
+        let wanted = match &args.component {
+            Some(name) => *name == component.name,
+            None => !named && !image && known.enabled && there(&known.status),
+        };
+        if wanted {
+            parts.push(Part {
+                component: Some(component.name),
+                failed: matches!(known.status.as_str(), "error" | "unknown"),
+            });
         }
+    }
+    if let Some(name) = args.component.as_ref().filter(|_| parts.is_empty()) {
+        // The server says what is wrong with it.
+        parts.push(Part { component: Some(name.clone()), failed: false });
     }
     Ok(parts)
 }
 
-async fn begin(client: &Client, args: &Drift, component: Option<String>) -> Result<Look> {
+async fn begin(client: &Client, args: &Drift, part: Part) -> Result<Look> {
+    let Part { component, failed: last_deploy_failed } = part;
     let body = match &component {
         Some(component) => json!({ "type": "drift_run", "component": component }),
         None => json!({ "type": "drift_run_reprovision_sandbox" }),
@@ -103,7 +124,8 @@ async fn begin(client: &Client, args: &Drift, component: Option<String>) -> Resu
         Err(error) => return Err(explain(client, Kind::Install, &args.name, error).await),
     };
     let part = component.clone().unwrap_or_else(|| "sandbox".to_owned());
-    Ok(Look { part, component, workflow_id, status, summary, changes: None, step_id: String::new() })
+    let (changes, step_id) = (None, String::new());
+    Ok(Look { part, component, last_deploy_failed, workflow_id, status, summary, changes, step_id })
 }
 
 /// Waits until all looks are over.
@@ -163,12 +185,17 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
     }
     if let Some(look) = looks.iter().find(|look| look.status == "drifted") {
         out.hint(&format!("`ferry steps plan {}` shows how {} differs", look.step_id, look.part));
-        if !args.reconcile {
-            out.hint(&format!(
-                "`ferry installs drift {} --reconcile` deploys again what was deployed there",
-                args.name
-            ));
-        }
+    }
+    let drifted = || looks.iter().filter(|look| look.status == "drifted");
+    for look in drifted().filter(|look| look.last_deploy_failed) {
+        out.hint(&format!(
+            "the last deploy of {} did not succeed, which may be the difference: `ferry installs deploy {name}` tries again, `ferry installs rollback {name}` goes back",
+            look.part,
+            name = args.name
+        ));
+    }
+    if !args.reconcile && drifted().any(|look| !look.last_deploy_failed) {
+        out.hint(&format!("`ferry installs drift {} --reconcile` deploys again what was deployed there", args.name));
     }
     if args.detach && !looks.is_empty() {
         out.hint("`ferry workflows watch ID` follows a look");

@@ -26,7 +26,11 @@ pub(super) async fn components(client: &Client, out: &Output, install: &str) -> 
             },
             cell(own.map_or("", |own| own.component_type.as_str())),
             cell(if component.config_version > 0 { component.config_version.to_string() } else { String::new() }),
-            last.map_or_else(|| dim("never"), |last| status(&last.status)),
+            match last {
+                None => dim("never"),
+                Some(last) if last.status == "cancelled" && last.planned_at.is_none() => dim("not attempted"),
+                Some(last) => status(&last.status),
+            },
             last.map_or_else(|| dim("-"), |last| dim(out.time(last.updated_at))),
         ]
     })?;

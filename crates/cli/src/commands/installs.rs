@@ -6,6 +6,7 @@ use api::ErrorCode;
 use api::client::Client;
 use api::control::{
     AddInstallLabels, Install, Location, Project, Region, RemoveInstallLabels, UpdateInstall, UpdateInstallInputs,
+    Workflow,
 };
 use model::labels::Labels;
 use serde_json::json;
@@ -27,7 +28,13 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
         Installs::Get { name } => match client.install(&name).await {
-            Ok(install) => show(out, &install)?,
+            Ok(install) => {
+                show(out, &install)?;
+                if !out.json {
+                    out.line("")?;
+                    install_views::components(client, out, &name).await?;
+                }
+            }
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
         Installs::Inputs { name, set, set_file, set_stdin, no_deploy, approve_all } => {
@@ -148,7 +155,8 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
                 "input_update",
             ];
             // The newest deploy is the one to go back from, however it ended; what it goes back to must have succeeded.
-            let mut tried = done.iter().filter(|w| !w.plan_only && deploys.contains(&w.r#type.as_str())).peekable();
+            let deployed = |w: &&Workflow| !w.plan_only && w.config_version > 0 && deploys.contains(&w.r#type.as_str());
+            let mut tried = done.iter().filter(deployed).peekable();
             let now = tried.peek().map(|w| w.config_version);
             let mut versions = tried.filter(|w| w.status.status == "success").map(|w| w.config_version);
             versions.find(|version| Some(*version) < now).ok_or_else(|| {
@@ -165,6 +173,7 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
 }
 
 async fn set(client: &Client, out: &Output, args: SetInstall) -> Result<()> {
+    let renamed = args.rename.is_some();
     let on = args.enable.into_iter().map(|name| (name, true));
     let body = UpdateInstall {
         name: args.rename.unwrap_or_default(),
@@ -175,7 +184,13 @@ async fn set(client: &Client, out: &Output, args: SetInstall) -> Result<()> {
         install_config: None,
     };
     match client.update_install(&args.name, &body).await {
-        Ok(install) => show(out, &install),
+        Ok(install) => {
+            show(out, &install)?;
+            if renamed && !out.json {
+                out.note("nothing was deployed: templates that read `.nuon.install.name` get the new name with their next deploy");
+            }
+            Ok(())
+        }
         Err(error) => Err(explain(client, Kind::Install, &args.name, error).await),
     }
 }

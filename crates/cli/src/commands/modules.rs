@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use config::{AppConfig, Code, ComponentKind, Diagnostic, Loaded, Local, Severity, Tree};
+use config::{AppConfig, Code, ComponentKind, Diagnostic, Loaded, Local, Place, Reader, Severity, Tree};
 use terraform::Module;
 
 /// A module of the app, and what it is given.
@@ -16,8 +16,8 @@ struct Given<'c> {
     vars: &'c BTreeMap<String, String>,
     var_files: Vec<&'c str>,
     env: &'c BTreeMap<String, String>,
-    /// Outputs that templates read.
-    read: BTreeSet<String>,
+    /// Outputs that templates read, by name.
+    read: BTreeMap<String, Reader>,
 }
 
 /// Adds what is wrong with the modules of an app that is sound otherwise.
@@ -31,8 +31,8 @@ pub(super) fn diagnose(dir: &Path, tree: &Tree, loaded: &mut Loaded) {
         if !root.is_dir() {
             continue;
         }
-        for (severity, at, message) in problems(&root, &directory, &given) {
-            let place = loaded.sources.locate(tree, &format!("{}{at}", given.path), None);
+        for Problem { severity, path, within, message } in problems(&root, &directory, &given) {
+            let place = loaded.sources.locate(tree, &path, within);
             found.push(Diagnostic {
                 severity,
                 code: Code::BadModule,
@@ -54,9 +54,9 @@ pub(super) fn diagnose(dir: &Path, tree: &Tree, loaded: &mut Loaded) {
 
 fn all(config: &AppConfig) -> Vec<Given<'_>> {
     let uses = config::Uses::new(config);
-    let read = |of: Option<&str>| -> BTreeSet<String> {
-        let outputs = uses.outputs.iter().filter(|(component, _)| component.as_deref() == of);
-        outputs.filter_map(|(_, path)| path.first().cloned()).collect()
+    let read = |of: Option<&str>| -> BTreeMap<String, Reader> {
+        let outputs = uses.outputs.iter().filter(|((component, _), _)| component.as_deref() == of);
+        outputs.filter_map(|((_, path), reader)| Some((path.first()?.clone(), reader.clone()))).collect()
     };
     let mut found = Vec::new();
     if let Some(sandbox) = &config.sandbox
@@ -89,11 +89,23 @@ fn all(config: &AppConfig) -> Vec<Given<'_>> {
     found
 }
 
-/// What is wrong with one module: how bad it is, about which key of the component, and what to do.
-fn problems(root: &Path, directory: &str, given: &Given<'_>) -> Vec<(Severity, String, String)> {
+struct Problem {
+    severity: Severity,
+    /// Where in the config, and where in the text that is there.
+    path: String,
+    within: Option<Place>,
+    message: String,
+}
+
+/// What is wrong with one module.
+fn problems(root: &Path, directory: &str, given: &Given<'_>) -> Vec<Problem> {
     let mut found = Vec::new();
+    let about = |severity, key: &str, message| {
+        let path = format!("{}{key}", given.path);
+        Problem { severity, path, within: None, message }
+    };
     if let Err(error) = crate::archive::pack(root) {
-        found.push((Severity::Error, "/local".to_owned(), error.to_string()));
+        found.push(about(Severity::Error, "/local", error.to_string()));
     }
     let (mut module, mut files) = (Module::default(), 0);
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
@@ -105,16 +117,16 @@ fn problems(root: &Path, directory: &str, given: &Given<'_>) -> Vec<(Severity, S
         let text = fs_err::read_to_string(entry.path()).unwrap_or_default();
         if let Err(wrong) = module.read(&name, &text) {
             let text = format!("{directory}/{name}, line {}, column {}: {}", wrong.line, wrong.column, wrong.message);
-            found.push((Severity::Error, "/local".to_owned(), text));
+            found.push(about(Severity::Error, "/local", text));
         }
     }
-    if files == 0 || found.iter().any(|(severity, ..)| *severity == Severity::Error) {
+    if files == 0 || found.iter().any(|problem| problem.severity == Severity::Error) {
         return found;
     }
     let what = &given.what;
     for name in given.vars.keys().filter(|name| !module.variables.contains_key(*name)) {
         let text = format!("the module of {what} declares no variable `{name}`: its value has no effect");
-        found.push((Severity::Warning, format!("/vars/{name}"), text));
+        found.push(about(Severity::Warning, &format!("/vars/{name}"), text));
     }
     let by_file: BTreeSet<String> = given.var_files.iter().flat_map(|text| terraform::names_given(text)).collect();
     // A file that is a template gives names that are known only when it is rendered.
@@ -123,12 +135,14 @@ fn problems(root: &Path, directory: &str, given: &Given<'_>) -> Vec<(Severity, S
         let env = given.env.contains_key(&format!("TF_VAR_{name}"));
         if !given.vars.contains_key(name) && !by_file.contains(name) && !env && !open {
             let text = format!("the module of {what} needs a value for the variable `{name}`: add it to `vars`");
-            found.push((Severity::Error, "/vars".to_owned(), text));
+            found.push(about(Severity::Error, "/vars", text));
         }
     }
-    for name in given.read.iter().filter(|name| !module.outputs.contains(*name)) {
-        let text = format!("templates read the output `{name}` of {what}, which its module does not have");
-        found.push((Severity::Error, "/local".to_owned(), text));
+    for (name, reader) in given.read.iter().filter(|(name, _)| !module.outputs.contains(*name)) {
+        let message =
+            format!("the module of {what} has no output `{name}`; add it to {directory}, or read another one");
+        let severity = if reader.page { Severity::Warning } else { Severity::Error };
+        found.push(Problem { severity, path: reader.path.clone(), within: Some(reader.place), message });
     }
     found
 }

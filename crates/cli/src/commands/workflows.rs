@@ -61,11 +61,16 @@ pub(super) fn list(out: &Output, found: &[Workflow]) -> Result<()> {
             cell(&w.owner_name),
             status(&w.status.status),
             cell(took(w.execution_time)),
-            cell(w.config_version),
+            cell(version(w.config_version)),
             dim(out.time(w.created_at)),
             dim(&w.status.status_human_description),
         ]
     })?)
+}
+
+/// Nothing for a workflow that works with what was deployed before.
+fn version(number: u64) -> String {
+    if number > 0 { number.to_string() } else { String::new() }
 }
 
 fn took(nanoseconds: i64) -> String {
@@ -160,7 +165,7 @@ fn show(out: &Output, workflow: &Workflow) -> Result<()> {
         ("install", cell(&workflow.owner_name)),
         ("status", status(&workflow.status.status)),
         ("why", cell(&workflow.status.status_human_description)),
-        ("app version", cell(workflow.config_version)),
+        ("app version", cell(version(workflow.config_version))),
         ("approvals", cell(&workflow.approval_option)),
         ("took", cell(took(workflow.execution_time))),
     ])?;

@@ -371,11 +371,15 @@ impl View {
         let status = &workflow.status.status;
         let lasted = workflow.started_at.map(|from| short(workflow.finished_at.unwrap_or(now).since(from)));
         let all = if workflow.approval_option == "approve-all" { "  approves all" } else { "" };
+        let version = match workflow.config_version {
+            0 => String::new(),
+            number => format!("  version {number}"),
+        };
         let mut spans = vec![
             Span::styled(clean(&title), Style::new().add_modifier(Modifier::BOLD)),
             Span::raw("  "),
             self.span(tone(status), status.clone()),
-            self.span(Tone::Dim, format!("  {}  version {}{all}", lasted.unwrap_or_default(), workflow.config_version)),
+            self.span(Tone::Dim, format!("  {}{version}{all}", lasted.unwrap_or_default())),
         ];
         if let Some(why) = &self.away {
             spans.push(self.span(Tone::Bad, format!("  {why}")));

@@ -34,7 +34,12 @@ async fn modules_that_do_not_fit_are_told_before_a_sync() {
             .map(|d| {
                 (
                     d["severity"].as_str().unwrap_or_default().to_owned(),
-                    d["message"].as_str().unwrap_or_default().to_owned(),
+                    format!(
+                        "{}:{}: {}",
+                        d["file"].as_str().unwrap_or_default(),
+                        d["line"],
+                        d["message"].as_str().unwrap_or_default()
+                    ),
                 )
             })
             .collect();
@@ -54,7 +59,12 @@ async fn modules_that_do_not_fit_are_told_before_a_sync() {
     assert!(!good);
     let told: Vec<&str> = found.iter().map(|(_, message)| message.as_str()).collect();
     assert!(told.iter().any(|m| m.contains("needs a value for the variable `zone`")), "{told:?}");
-    assert!(told.iter().any(|m| m.contains("output `network` of the sandbox")), "{told:?}");
+    assert!(
+        told.iter()
+            .any(|m| m.contains("components/db.toml:9: ")
+                && m.contains("the module of the sandbox has no output `network`")),
+        "at the template that reads it: {told:?}"
+    );
 
     std::os::unix::fs::symlink("/etc/passwd", dir.join("src/db/passwd")).expect("a link");
     let (good, found) = validate().await;

@@ -63,7 +63,7 @@ impl Simulation {
     /// Values for every output that the app reads.
     pub(super) fn outputs(&self, document: &Document, component: Option<&str>) -> Value {
         let mut outputs = Map::new();
-        for path in document.uses.outputs.iter().filter(|(of, _)| of.as_deref() == component).map(|(_, path)| path) {
+        for path in document.uses.outputs.keys().filter(|(of, _)| of.as_deref() == component).map(|(_, path)| path) {
             let mut at = &mut outputs;
             for (n, key) in path.iter().enumerate() {
                 if n + 1 == path.len() {

@@ -19,7 +19,7 @@ pub(crate) struct Template {
     /// What it may read.
     pub(crate) references: Result<Vec<Reference>, TemplateError>,
     /// For people: what is missing stops nothing.
-    page: bool,
+    pub(crate) page: bool,
     /// Where `{{nuon.` stands, which is no template.
     dotless: Option<Place>,
 }

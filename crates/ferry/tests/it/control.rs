@@ -167,6 +167,8 @@ async fn a_revoked_runner_ends_and_can_not_come_back() {
     let output = system.ferry(&["runners", "revoke", "customer", "--yes"]).await;
     assert!(output.status.success(), "{}", shown(&output));
     assert!(!runner.process.ended(SOON).await.success());
+    let log = runner.log();
+    assert!(log.contains("the vendor revoked this runner") && !log.contains("newer session"), "{log}");
     let mut command = system.resume_command("b");
     command.env("FERRY_RUNNER_JOIN", &join.credential).env("FERRY_RUNNER_TRUST_KEY", join.trust_keys.join(","));
     let output = run(command).await;

@@ -290,7 +290,7 @@ async fn what_a_step_exports_is_masked_and_in_the_log_of_its_job() {
     let options = options()
         .with("FERRY_TELEMETRY__ENDPOINT", format!("http://{address}"))
         .with("FERRY_TELEMETRY__HEADERS", "x-key=some thing");
-    let mut system = System::start(options).await;
+    let system = System::start(options).await;
     let _runner = system.start_runner("a").await;
     let (python, exporter) = (python_tool("python"), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/exporter.py"));
     let export = format!("echo {CARD} >> $FERRY_MASK_FILE; {} {exporter} 3 {CARD}", python.display());
@@ -312,7 +312,8 @@ async fn what_a_step_exports_is_masked_and_in_the_log_of_its_job() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("WARN  till: paid with ***") && !text.contains(CARD), "{text}");
 
-    let span = until("the collector has the span", SOON, async || collector.span("pay").ok_or("no span".into())).await;
+    let span =
+        until("the collector has the span", SOON, async || collector.span("pay").ok_or_else(|| "no span".into())).await;
     assert_eq!((&span.attributes["card"], &span.resource["ferry.job.id"]), (&json!("***"), &json!(job.id)));
     let passed = collector.of(Signal::Logs);
     assert_eq!(passed.iter().filter(|r| r.text() == "paid with ***" && r.service() == "till").count(), 1, "{passed:?}");

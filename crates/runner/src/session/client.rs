@@ -15,6 +15,7 @@ use reqwest::Method;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
+use super::core::Over;
 use crate::metrics::Metrics;
 use crate::net;
 
@@ -44,8 +45,13 @@ impl CallError {
         }
     }
 
-    pub fn is_fenced(&self) -> bool {
-        self.code() == Some(ErrorCode::SessionFenced)
+    /// Why the session is over, where the server said that it is.
+    pub fn over(&self) -> Option<Over> {
+        match self.code()? {
+            ErrorCode::SessionFenced => Some(Over::Fenced),
+            ErrorCode::RunnerRevoked => Some(Over::Revoked),
+            _ => None,
+        }
     }
 
     /// Whether the same request may be answered otherwise later.

@@ -9,7 +9,7 @@ use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, Timing
 use model::runner::{HeldState, RunnerReport, RunnerSettings};
 use model::{ExecutionId, JobGroup, JobId, JobType, WorkspaceId, constants};
 
-pub use self::talk::{Effect, Ending, Event, Found};
+pub use self::talk::{Effect, Ending, Event, Found, Over};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -74,7 +74,7 @@ pub struct Core {
     renewing: bool,
     renew_sent_ms: u64,
     leaving: Leaving,
-    fenced: bool,
+    over: Option<Over>,
     exited: bool,
     /// Whether the held poll offered free slots.
     offered: bool,
@@ -109,7 +109,7 @@ impl Core {
             renewing: false,
             renew_sent_ms: 0,
             leaving: Leaving::No,
-            fenced: false,
+            over: None,
             exited: false,
             offered: false,
             rescues_said: Vec::new(),
@@ -170,7 +170,7 @@ impl Core {
             Event::PollAnswered { seq, nonce, answer } if seq == self.polls => {
                 self.poll_answered(&nonce, *answer, now_ms, &mut out);
             }
-            Event::PollFailed { seq, fenced } if seq == self.polls || fenced => self.poll_failed(fenced, now_ms),
+            Event::PollFailed { seq, over } if seq == self.polls || over.is_some() => self.poll_failed(over, now_ms),
             Event::PollAnswered { .. } | Event::PollFailed { .. } => {}
             // Given up meanwhile: whatever was made of it goes.
             Event::Prepared(id) | Event::Refused(id) | Event::Started(id) if !self.executions.contains_key(&id) => {
@@ -201,9 +201,9 @@ impl Core {
             }
             Event::Ended { id, has_result } => self.ended(&id, has_result, now_ms),
             Event::Renewed(answer) => self.renewed(*answer, now_ms, &mut out),
-            Event::RenewFailed { fenced } => {
+            Event::RenewFailed { over } => {
                 self.renewing = false;
-                self.fenced |= fenced;
+                self.over = self.over.or(over);
                 self.renew_at_ms = now_ms + 200 + self.draw(800);
             }
             Event::Delivered(id) => self.forget(&id, now_ms, &mut out),
@@ -239,7 +239,7 @@ impl Core {
 
     /// When something is due again, whatever happens.
     pub fn next_due_ms(&self) -> Option<u64> {
-        if self.fenced || self.exited {
+        if self.over.is_some() || self.exited {
             // Nothing is asked of the control plane any more: what still happens comes as an event.
             return None;
         }
@@ -273,14 +273,14 @@ impl Core {
         self.ask_again_for_starts(now_ms, out);
         self.let_results_go(out);
         if self.is_over(now_ms) {
-            let ending = match (self.fenced, self.executions.is_empty()) {
-                (true, _) => Ending::Fenced,
-                (false, true) => Ending::Done,
-                (false, false) => Ending::HandedOver,
+            let ending = match (self.over, self.executions.is_empty()) {
+                (Some(over), _) => Ending::Over(over),
+                (None, true) => Ending::Done,
+                (None, false) => Ending::HandedOver,
             };
             return self.exit(ending, out);
         }
-        if self.fenced {
+        if self.over.is_some() {
             return;
         }
         if self.must_renew() && !self.renewing && self.renew_at_ms <= now_ms {
@@ -301,12 +301,12 @@ impl Core {
     /// Whether nothing may be started now: switched off, fenced, or on the way out.
     fn starts_nothing(&self) -> bool {
         let disabled = self.report.disabled_since.is_some() && !crash::broken!("start_while_disabled");
-        self.fenced || disabled || matches!(self.leaving, Leaving::Stopping { .. })
+        self.over.is_some() || disabled || matches!(self.leaving, Leaving::Stopping { .. })
     }
 
     /// Nothing was started, and nothing will be: the server hears so, and queues the job again.
     fn give_back(&mut self, id: &ExecutionId, now_ms: u64, out: &mut Vec<Effect>) {
-        if self.fenced {
+        if self.over.is_some() {
             // Nobody listens to this session any more; the server has given the execution up itself.
             return self.forget(id, now_ms, out);
         }
@@ -332,7 +332,7 @@ impl Core {
 
     /// Results go out once the control plane knows which states wait here; to a fenced session nobody listens anyway.
     fn let_results_go(&mut self, out: &mut Vec<Effect>) {
-        if !self.fenced && self.rescues_known != self.report.rescues_open {
+        if self.over.is_none() && self.rescues_known != self.report.rescues_open {
             return;
         }
         for (id, execution) in self.executions.iter_mut().filter(|(_, e)| e.held_back) {
@@ -342,8 +342,11 @@ impl Core {
     }
 
     fn cancel_what_must_end(&mut self, out: &mut Vec<Effect>) {
-        let reason = if self.fenced {
-            "lease_lost: a newer session has taken this runner's place"
+        let reason = if let Some(over) = self.over {
+            match over {
+                Over::Fenced => "lease_lost: a newer session has taken this runner's place",
+                Over::Revoked => "lease_lost: the vendor revoked this runner, or deleted its install",
+            }
         } else if self.report.disabled_since.is_some() {
             "the customer has disabled the runner"
         } else if matches!(self.leaving, Leaving::Stopping { .. }) {
@@ -368,7 +371,7 @@ impl Core {
     fn is_over(&self, now_ms: u64) -> bool {
         let busy = self.executions.values().any(|e| e.phase.takes_slot());
         match self.leaving {
-            _ if self.fenced => !busy,
+            _ if self.over.is_some() => !busy,
             Leaving::No => false,
             Leaving::Draining { .. } => self.executions.is_empty(),
             Leaving::Stopping { until_ms } => self.executions.is_empty() || now_ms >= until_ms,
@@ -537,8 +540,8 @@ impl Core {
         }
     }
 
-    fn poll_failed(&mut self, fenced: bool, now_ms: u64) {
-        self.fenced |= fenced;
+    fn poll_failed(&mut self, over: Option<Over>, now_ms: u64) {
+        self.over = self.over.or(over);
         self.failures = (self.failures + 1).min(16);
         let pause = self.draw(self.spread_ms());
         self.poll_at_ms = Some(now_ms + pause);

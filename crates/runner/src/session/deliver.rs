@@ -154,7 +154,12 @@ impl Delivery {
                     return;
                 }
                 Err(error) if error.is_transient() => retry(&mut pause, &error).await,
-                Err(error) if matches!(error.code(), Some(ErrorCode::LeaseLost | ErrorCode::SessionFenced)) => {
+                Err(error)
+                    if matches!(
+                        error.code(),
+                        Some(ErrorCode::LeaseLost | ErrorCode::SessionFenced | ErrorCode::RunnerRevoked)
+                    ) =>
+                {
                     tracing::warn!(execution = %self.id, %error, "the result came too late");
                     return;
                 }

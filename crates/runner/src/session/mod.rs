@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 pub use self::artifacts::SessionFetcher;
 pub use self::check::check_session;
 pub use self::client::{About, CallError, Door, SessionClient, now, random_hex, random_u128};
-pub use self::core::{Core, Effect, Ending, Event, Found};
+pub use self::core::{Core, Effect, Ending, Event, Found, Over};
 use self::deliver::Delivery;
 use self::state::StateLock;
 pub use self::state::{HistoryLine, JOIN_AGAIN, SessionFile, StateDir};
@@ -400,7 +400,7 @@ impl Driver {
         if let Some(poll) = self.poll.take() {
             poll.abort();
         }
-        if ending != Ending::Fenced {
+        if !matches!(ending, Ending::Over(_)) {
             let _ = self.client.leave().await;
         }
         self.write_session();
@@ -497,13 +497,13 @@ impl Driver {
             match client.poll(&request, hold_s).await {
                 Ok(answer) => Event::PollAnswered { seq: request.seq, nonce: request.nonce, answer: Box::new(answer) },
                 Err(error) => {
-                    let fenced = error.is_fenced();
-                    if fenced {
+                    let over = error.over();
+                    if over.is_some() {
                         tracing::error!(%error, "this session is over");
                     } else {
                         tracing::warn!(%error, "the poll failed");
                     }
-                    Event::PollFailed { seq: request.seq, fenced }
+                    Event::PollFailed { seq: request.seq, over }
                 }
             }
         }));
@@ -697,7 +697,7 @@ impl Driver {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the lease was not renewed");
-                    Event::RenewFailed { fenced: error.is_fenced() }
+                    Event::RenewFailed { over: error.over() }
                 }
             }
         });

@@ -74,3 +74,28 @@ fn sweep(inbox: &Receiver<Task>, state_dir: &std::path::Path, rescued: impl Fn()
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_a_large_directory_removed_goes_on_at_once() {
+        let dir = tempfile::tempdir().expect("dir");
+        let tree = dir.path().join("tree");
+        for folder in 0..40 {
+            let folder = tree.join(folder.to_string());
+            std::fs::create_dir_all(&folder).expect("dir");
+            (0..500).for_each(|file| drop(std::fs::File::create(folder.join(file.to_string())).expect("file")));
+        }
+        let sweeper = Sweeper::start(dir.path().to_owned(), || ());
+        let asked = std::time::Instant::now();
+        (0..10).for_each(|_| sweeper.tree(tree.clone()));
+        let took = asked.elapsed();
+        while tree.exists() {
+            std::thread::sleep(Duration::from_millis(1));
+            assert!(asked.elapsed() < Duration::from_secs(60), "it is never removed");
+        }
+        assert!(took < asked.elapsed() / 4, "asking took {took:?} of {:?}", asked.elapsed());
+    }
+}

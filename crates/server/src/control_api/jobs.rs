@@ -193,7 +193,7 @@ async fn settle(
     request: Create<SettleJob>,
 ) -> ApiResult<(StatusCode, Json<Job>)> {
     let SettleJob { outcome, note } = request.value;
-    let job = state.conductor.settle_job(&at.org, &parse_id(&id)?, outcome, &note, at.actor()).await?;
+    let job = state.conductor.settle_job(&at.org, &parse_id(&id)?, outcome, &note, (at.actor(), &at.who())).await?;
     Ok((StatusCode::CREATED, Json(wire(&state, job, true).await?)))
 }
 

@@ -77,6 +77,8 @@ pub(super) fn nanoseconds(from: Option<Timestamp>, to: Option<Timestamp>) -> i64
 fn head(row: &WorkflowRow, owner_name: String) -> wire::Workflow {
     let body = &row.body;
     let all = body["approve_all"].is_string();
+    let request = engine::Request::deserialize(&body["request"]);
+    let version = request.is_ok_and(|request| request.brings_a_version()).then(|| body["config_version"].as_u64());
     wire::Workflow {
         id: row.id.to_string(),
         r#type: row.kind.clone(),
@@ -98,7 +100,7 @@ fn head(row: &WorkflowRow, owner_name: String) -> wire::Workflow {
         finished_at: row.finished_at,
         execution_time: nanoseconds(row.started_at, row.finished_at),
         step_error_behavior: body["on_error"].as_str().unwrap_or_default().to_owned(),
-        config_version: body["config_version"].as_u64().unwrap_or_default(),
+        config_version: version.flatten().unwrap_or_default(),
         metadata: body["request"]["kind"].as_object().cloned().unwrap_or_default(),
         steps: Vec::new(),
     }

@@ -34,7 +34,10 @@ async fn install_of_any(state: &AppState, signed: &Signed, runner: &str, over: b
         return Err(StoreError::NotFound("runner").into());
     }
     let runner = state.store().runner(&session.org_id, runner).await?;
-    if runner.revoked_at.is_some() || !over && runner.generation != session.generation {
+    if runner.revoked_at.is_some() {
+        return Err(StoreError::Revoked.into());
+    }
+    if !over && runner.generation != session.generation {
         return Err(StoreError::Fenced.into());
     }
     let install = runner.install_id.ok_or(StoreError::NotFound("install of this runner"))?;

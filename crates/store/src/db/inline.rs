@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::future::BoxFuture;
 use rusqlite::{Connection, OpenFlags};
 
-use super::Tx;
+use super::Work;
 use super::sqlite::{keep_plans, poll_once};
 use crate::{Result, StoreError};
 
@@ -34,10 +33,7 @@ impl Inline {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).fault = Some((good, committed));
     }
 
-    pub(super) fn write<T, F>(&self, f: &F) -> Result<T>
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
-    {
+    pub(super) fn write(&self, work: &Work) -> Result<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let fault = inner.fault.take();
         let broken = match fault {
@@ -50,7 +46,7 @@ impl Inline {
         };
         let connection = &mut inner.connection;
         connection.execute_batch("BEGIN")?;
-        let outcome = poll_once(connection, f);
+        let outcome = poll_once(connection, work);
         let commits = outcome.is_ok() && broken != Some(false);
         connection.execute_batch(if commits { "COMMIT" } else { "ROLLBACK" })?;
         match broken {
@@ -59,11 +55,8 @@ impl Inline {
         }
     }
 
-    pub(super) fn read<T, F>(&self, f: &F) -> Result<T>
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
-    {
+    pub(super) fn read(&self, work: &Work) -> Result<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        poll_once(&mut inner.connection, f)
+        poll_once(&mut inner.connection, work)
     }
 }

@@ -10,8 +10,9 @@ mod sqlite;
 mod value;
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, Ready, ready};
 
 pub use postgres::Traffic;
 pub(crate) use value::params;
@@ -38,40 +39,59 @@ pub enum Tx<'c> {
     Postgres(Box<postgres::PostgresTx>),
 }
 
+/// An answer of a transaction: there at once on SQLite, on its way on PostgreSQL.
+type Answer<'t, T> = Either<Ready<Result<T>>, BoxFuture<'t, Result<T>>>;
+
+fn at_once<'t, T>(answer: Result<T>) -> Answer<'t, T> {
+    Either::Left(ready(answer))
+}
+
 impl Tx<'_> {
     /// Runs a statement; returns how many rows it changed.
-    pub async fn exec(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Result<u64> {
+    pub fn exec(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Answer<'_, u64> {
+        self.exec_sql(sql.into(), params)
+    }
+
+    fn exec_sql(&mut self, sql: Sql, params: Vec<Value>) -> Answer<'_, u64> {
         match self {
-            Self::Sqlite(tx) => tx.exec(sql.into().sqlite, params),
-            Self::Postgres(tx) => tx.exec(sql.into().postgres, params).await,
+            Self::Sqlite(tx) => at_once(tx.exec(sql.sqlite, params)),
+            Self::Postgres(tx) => Either::Right(Box::pin(tx.exec(sql.postgres, params))),
         }
     }
 
     /// Runs a statement whose count nobody needs. On PostgreSQL it travels with the next statement, or with the commit, and
     /// that is where its error shows.
-    pub async fn exec_later(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Result<()> {
+    pub fn exec_later(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Answer<'_, ()> {
+        self.exec_sql_later(sql.into(), params)
+    }
+
+    fn exec_sql_later(&mut self, sql: Sql, params: Vec<Value>) -> Answer<'_, ()> {
         match self {
-            Self::Sqlite(tx) => tx.exec(sql.into().sqlite, params).map(|_| ()),
-            Self::Postgres(tx) => tx.exec_later(sql.into().postgres, params).await,
+            Self::Sqlite(tx) => at_once(tx.exec(sql.sqlite, params).map(|_| ())),
+            Self::Postgres(tx) => Either::Right(Box::pin(tx.exec_later(sql.postgres, params))),
         }
     }
 
-    pub async fn query(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Result<Vec<Row>> {
+    pub fn query(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Answer<'_, Vec<Row>> {
+        self.query_sql(sql.into(), params)
+    }
+
+    fn query_sql(&mut self, sql: Sql, params: Vec<Value>) -> Answer<'_, Vec<Row>> {
         match self {
-            Self::Sqlite(tx) => tx.query(sql.into().sqlite, params),
-            Self::Postgres(tx) => tx.query(sql.into().postgres, params).await,
+            Self::Sqlite(tx) => at_once(tx.query(sql.sqlite, params)),
+            Self::Postgres(tx) => Either::Right(Box::pin(tx.query(sql.postgres, params))),
         }
     }
 
     pub async fn get(&mut self, sql: impl Into<Sql>, params: Vec<Value>) -> Result<Option<Row>> {
-        Ok(self.query(sql, params).await?.into_iter().next())
+        Ok(self.query_sql(sql.into(), params).await?.into_iter().next())
     }
 
     /// Several queries at once: one round trip on PostgreSQL.
-    pub(crate) async fn queries(&mut self, asked: Vec<(&'static str, Vec<Value>)>) -> Result<Vec<Vec<Row>>> {
+    pub(crate) fn queries(&mut self, asked: Vec<(&'static str, Vec<Value>)>) -> Answer<'_, Vec<Vec<Row>>> {
         match self {
-            Self::Sqlite(tx) => asked.into_iter().map(|(sql, params)| tx.query(sql, params)).collect(),
-            Self::Postgres(tx) => tx.queries(asked).await,
+            Self::Sqlite(tx) => at_once(asked.into_iter().map(|(sql, params)| tx.query(sql, params)).collect()),
+            Self::Postgres(tx) => Either::Right(Box::pin(tx.queries(asked))),
         }
     }
 
@@ -86,6 +106,37 @@ impl Tx<'_> {
             Self::Sqlite(tx) => tx.batch(sql.sqlite),
             Self::Postgres(tx) => tx.batch(sql.postgres).await,
         }
+    }
+}
+
+/// What is done in a transaction. It may be run more than once. Without the type of what it returns, so that all that runs it is
+/// compiled once: that goes into a slot.
+pub(crate) type Work = Arc<dyn for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<()>> + Send + Sync>;
+
+/// What the last run of a `Work` has returned.
+struct Slot<T>(Arc<Mutex<Option<T>>>);
+
+impl<T: Send + 'static> Slot<T> {
+    fn of<F>(f: F) -> (Self, Work)
+    where
+        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
+    {
+        let slot = Arc::new(Mutex::new(None));
+        let inside = Arc::clone(&slot);
+        let work: Work = Arc::new(move |tx| {
+            let (returns, slot) = (f(tx), Arc::clone(&inside));
+            Box::pin(async move {
+                let value = returns.await?;
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                Ok(())
+            })
+        });
+        (Self(slot), work)
+    }
+
+    fn take(self) -> Result<T> {
+        let value = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        value.ok_or_else(|| StoreError::db("the transaction was not run"))
     }
 }
 
@@ -112,11 +163,9 @@ impl Db {
         T: Send + 'static,
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
-        match self {
-            Self::Sqlite(db) => db.write(f, || {}).await,
-            Self::Inline(db) => db.write(&f),
-            Self::Postgres(db) => db.write(f).await,
-        }
+        let (slot, work) = Slot::of(f);
+        self.run_write(work, None).await?;
+        slot.take()
     }
 
     /// As `write`. On SQLite `queued` is called as soon as the transaction stands in the writer's queue, where every later
@@ -127,14 +176,20 @@ impl Db {
         T: Send + 'static,
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
+        let (slot, work) = Slot::of(f);
+        self.run_write(work, Some(Box::new(queued))).await?;
+        slot.take()
+    }
+
+    fn run_write<'s>(&'s self, work: Work, queued: Option<Box<dyn FnOnce() + Send + 's>>) -> BoxFuture<'s, Result<()>> {
         match self {
-            Self::Sqlite(db) => db.write(f, queued).await,
-            Self::Inline(db) => db.write(&f),
-            Self::Postgres(db) => {
-                let value = db.write(f).await?;
-                queued();
-                Ok(value)
-            }
+            Self::Sqlite(db) => Box::pin(db.write(work, queued)),
+            Self::Inline(db) => Box::pin(ready(db.write(&work))),
+            Self::Postgres(db) => Box::pin(async move {
+                db.write(&work).await?;
+                queued.into_iter().for_each(|queued| queued());
+                Ok(())
+            }),
         }
     }
 
@@ -145,10 +200,16 @@ impl Db {
         T: Send + 'static,
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
+        let (slot, work) = Slot::of(f);
+        self.run_glance(work).await?;
+        slot.take()
+    }
+
+    fn run_glance(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         match self {
-            Self::Sqlite(db) => db.glance(f).await,
-            Self::Inline(db) => db.read(&f),
-            Self::Postgres(db) => db.glance(f).await,
+            Self::Sqlite(db) => Box::pin(db.glance(work)),
+            Self::Inline(db) => Box::pin(ready(db.read(&work))),
+            Self::Postgres(db) => Box::pin(db.glance(work)),
         }
     }
 
@@ -158,10 +219,16 @@ impl Db {
         T: Send + 'static,
         F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
+        let (slot, work) = Slot::of(f);
+        self.run_read(work).await?;
+        slot.take()
+    }
+
+    fn run_read(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         match self {
-            Self::Sqlite(db) => db.read(f).await,
-            Self::Inline(db) => db.read(&f),
-            Self::Postgres(db) => db.read(f).await,
+            Self::Sqlite(db) => Box::pin(db.read(work)),
+            Self::Inline(db) => Box::pin(ready(db.read(&work))),
+            Self::Postgres(db) => Box::pin(db.read(work)),
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
-use super::{Row, Tx, Value};
+use super::{Row, Tx, Value, Work};
 use crate::crypto::random;
 use crate::error::is_serialization;
 use crate::{Result, StoreError};
@@ -101,50 +101,38 @@ impl Postgres {
         }
     }
 
-    pub(super) async fn write<T, F>(&self, f: F) -> Result<T>
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
-    {
+    pub(super) async fn write(&self, work: &Work) -> Result<()> {
         for attempt in 1.. {
-            match self.attempt(&f, BEGIN).await {
+            match self.attempt(work, BEGIN).await {
                 Err(Failure { error, again }) if attempt < again => {
                     tracing::debug!(attempt, %error, "transaction is tried again");
                     tokio::time::sleep(pause(attempt)).await;
                 }
                 Err(failure) => return Err(failure.error),
-                Ok(value) => return Ok(value),
+                Ok(()) => return Ok(()),
             }
         }
         unreachable!("the loop returns")
     }
 
-    pub(super) async fn read<T, F>(&self, f: F) -> Result<T>
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
-    {
-        self.attempt(&f, BEGIN_READ).await.map_err(|failure| failure.error)
+    pub(super) async fn read(&self, work: Work) -> Result<()> {
+        self.attempt(&work, BEGIN_READ).await.map_err(|failure| failure.error)
     }
 
     /// Each statement by itself, without a transaction around them.
-    pub(super) async fn glance<T, F>(&self, f: F) -> Result<T>
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
-    {
+    pub(super) async fn glance(&self, work: Work) -> Result<()> {
         let client = self.pool.get().await?;
         let mut tx = Tx::Postgres(Box::new(PostgresTx::new(client, Stage::Bare, &self.traffic)));
-        f(&mut tx).await
+        work(&mut tx).await
     }
 
-    async fn attempt<T, F>(&self, f: &F, begin: &'static str) -> Result<T, Failure>
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync,
-    {
+    async fn attempt(&self, work: &Work, begin: &'static str) -> Result<(), Failure> {
         let client = self.pool.get().await.map_err(|e| Failure { error: e.into(), again: 0 })?;
         let mut tx = Tx::Postgres(Box::new(PostgresTx::new(client, Stage::Unbegun(begin), &self.traffic)));
-        let outcome = f(&mut tx).await;
+        let outcome = work(&mut tx).await;
         let Tx::Postgres(mut tx) = tx else { unreachable!("a transaction stays where it was begun") };
         let outcome = match outcome {
-            Ok(value) => tx.commit().await.map(|()| value),
+            Ok(()) => tx.commit().await,
             Err(error) => Err(error),
         };
         // What was not committed is rolled back when it is dropped.

@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 
-use futures::future::BoxFuture;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::{Row, Tx, Value};
+use super::{Row, Tx, Value, Work};
 use crate::{Result, StoreError};
 
 /// Requests that may wait for the writer, and how many one commit takes along.
@@ -20,43 +19,33 @@ const GROUP: usize = 256;
 const STATEMENTS: usize = 128;
 
 /// A transaction that waits for the writer, or was run and waits for the commit.
-trait Request: Send {
+struct Request {
+    work: Work,
+    outcome: Result<()>,
+    reply: oneshot::Sender<Result<()>>,
+}
+
+impl Request {
     /// Runs it on the connection, or refuses it with the reason why it can't be run. It may be run again. Says whether
     /// its part is to be kept.
-    fn run(&mut self, connection: Result<&mut Connection>) -> bool;
-
-    /// Answers, after the commit.
-    fn tell(self: Box<Self>, commit: Result<()>);
-}
-
-struct Pending<T, F> {
-    f: F,
-    outcome: Result<T>,
-    reply: oneshot::Sender<Result<T>>,
-}
-
-impl<T, F> Request for Pending<T, F>
-where
-    T: Send + 'static,
-    F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
-{
     fn run(&mut self, connection: Result<&mut Connection>) -> bool {
         self.outcome = connection.and_then(|connection| {
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &self.f)))
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &self.work)))
                 .unwrap_or_else(|_| Err(StoreError::db("a transaction panicked")))
         });
         self.outcome.is_ok()
     }
 
-    fn tell(self: Box<Self>, commit: Result<()>) {
+    /// Answers, after the commit.
+    fn tell(self, commit: Result<()>) {
         // The caller may have gone; what it asked for is done all the same.
-        let _ = self.reply.send(self.outcome.and_then(|value| commit.map(|()| value)));
+        let _ = self.reply.send(self.outcome.and(commit));
     }
 }
 
 #[derive(Clone)]
 pub struct Sqlite {
-    writer: mpsc::SyncSender<Box<dyn Request>>,
+    writer: mpsc::SyncSender<Request>,
     readers: Arc<Readers>,
 }
 
@@ -88,21 +77,15 @@ impl Sqlite {
         Ok(Self { writer, readers: Arc::new(Readers { idle: Mutex::new(idle), permits }) })
     }
 
-    pub(super) async fn write<T, F>(&self, f: F, queued: impl FnOnce() + Send) -> Result<T>
-    where
-        T: Send + 'static,
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
-    {
+    pub(super) async fn write(&self, work: Work, queued: Option<Box<dyn FnOnce() + Send + '_>>) -> Result<()> {
         let (reply, answer) = oneshot::channel();
-        let outcome = Err(StoreError::db("the transaction was not run"));
-        let request = Box::new(Pending { f, outcome, reply });
-        self.send(request).await?;
-        queued();
+        self.send(Request { work, outcome: Err(StoreError::db("the transaction was not run")), reply }).await?;
+        queued.into_iter().for_each(|queued| queued());
         answer.await.map_err(|_| StoreError::db("the writer thread ended"))?
     }
 
     /// Queues a request; waits without blocking the runtime when the queue is full.
-    async fn send(&self, mut request: Box<dyn Request>) -> Result<()> {
+    async fn send(&self, mut request: Request) -> Result<()> {
         loop {
             match self.writer.try_send(request) {
                 Ok(()) => return Ok(()),
@@ -115,44 +98,34 @@ impl Sqlite {
         }
     }
 
-    pub(super) async fn read<T, F>(&self, f: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
-    {
+    pub(super) async fn read(&self, work: Work) -> Result<()> {
         let readers = Arc::clone(&self.readers);
         let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(StoreError::db)?;
         tokio::task::spawn_blocking(move || {
             // Held until the connection is back, also when the caller has gone by then.
             let _permit = permit;
-            readers.snapshot(&f)
+            readers.snapshot(&work)
         })
         .await
         .map_err(StoreError::db)?
     }
 
-    pub(super) async fn glance<T, F>(&self, f: F) -> Result<T>
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
-    {
+    pub(super) async fn glance(&self, work: Work) -> Result<()> {
         let _permit = self.readers.permits.acquire().await.map_err(StoreError::db)?;
-        self.readers.snapshot(&f)
+        self.readers.snapshot(&work)
     }
 }
 
 impl Readers {
     /// Runs `f` on an idle connection; the caller has a permit.
-    fn snapshot<T, F>(&self, f: &F) -> Result<T>
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
-    {
+    fn snapshot(&self, work: &Work) -> Result<()> {
         let mut connection = self
             .idle
             .lock()
             .map_err(|_| StoreError::db("the reader pool is broken"))?
             .pop()
             .ok_or_else(|| StoreError::db("no reader is idle"))?;
-        let outcome = snapshot(&mut connection, f);
+        let outcome = snapshot(&mut connection, work);
         if let Ok(mut idle) = self.idle.lock() {
             idle.push(connection);
         }
@@ -160,12 +133,9 @@ impl Readers {
     }
 }
 
-fn snapshot<T, F>(connection: &mut Connection, f: &F) -> Result<T>
-where
-    F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
-{
+fn snapshot(connection: &mut Connection, work: &Work) -> Result<()> {
     command(connection, "BEGIN")?;
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, f)))
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, work)))
         .unwrap_or_else(|_| Err(StoreError::db("a query panicked")));
     command(connection, "ROLLBACK")?;
     outcome
@@ -196,7 +166,7 @@ pub(super) fn keep_plans(connection: &Connection) -> Result<()> {
 }
 
 /// Drains the queue into one transaction, and answers after the commit.
-fn write_loop(mut connection: Connection, requests: &mpsc::Receiver<Box<dyn Request>>) {
+fn write_loop(mut connection: Connection, requests: &mpsc::Receiver<Request>) {
     while let Ok(first) = requests.recv() {
         let mut group = vec![first];
         while group.len() < GROUP {
@@ -216,7 +186,7 @@ fn write_loop(mut connection: Connection, requests: &mpsc::Receiver<Box<dyn Requ
 
 /// Runs a group without savepoints, which cost a copy of every page: good for as long as none that fails has written
 /// something. False when nothing of it was kept.
-fn run_straight(connection: &mut Connection, group: &mut [Box<dyn Request>]) -> bool {
+fn run_straight(connection: &mut Connection, group: &mut [Request]) -> bool {
     if command(connection, "BEGIN IMMEDIATE").is_err() {
         return false;
     }
@@ -240,12 +210,12 @@ fn rollback(connection: &Connection) {
 }
 
 /// Runs a group with a savepoint for each request, so that one that fails takes nothing else along.
-fn run_apart(connection: &mut Connection, group: &mut [Box<dyn Request>]) -> Vec<Result<()>> {
+fn run_apart(connection: &mut Connection, group: &mut [Request]) -> Vec<Result<()>> {
     let begun = command(connection, "BEGIN IMMEDIATE");
     let mut lost = begun.err().map(|e| format!("can't begin: {e}"));
     let mut errors = Vec::with_capacity(group.len());
     for request in group {
-        errors.push(run_request(connection, &mut **request, &mut lost));
+        errors.push(run_request(connection, request, &mut lost));
     }
     if lost.is_none()
         && let Err(error) = command(connection, "COMMIT")
@@ -263,11 +233,7 @@ fn run_apart(connection: &mut Connection, group: &mut [Box<dyn Request>]) -> Vec
 
 /// Runs one request of a group in a savepoint. `lost` says that the group's transaction is over: a full disk, for one, makes
 /// SQLite roll all of it back, and nothing may run outside it.
-fn run_request(
-    connection: &mut Connection,
-    request: &mut dyn Request,
-    lost: &mut Option<String>,
-) -> Option<StoreError> {
+fn run_request(connection: &mut Connection, request: &mut Request, lost: &mut Option<String>) -> Option<StoreError> {
     if let Some(message) = lost {
         request.run(Err(gone(message)));
         return None;
@@ -299,12 +265,9 @@ fn gone(message: &str) -> StoreError {
 }
 
 /// Polls a transaction's future: on this thread every call of `tx` is ready at once.
-pub(super) fn poll_once<T, F>(connection: &mut Connection, f: &F) -> Result<T>
-where
-    F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>>,
-{
+pub(super) fn poll_once(connection: &mut Connection, work: &Work) -> Result<()> {
     let mut tx = Tx::Sqlite(SqliteTx { connection });
-    let mut future = f(&mut tx);
+    let mut future = work(&mut tx);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => Err(StoreError::db("a transaction awaited something other than the transaction")),

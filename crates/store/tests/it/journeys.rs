@@ -199,7 +199,10 @@ fn a_later_result_that_says_otherwise_is_shown_on_the_job() {
     on_both(|world| async move {
         let claim = world.running(world.job(JobType::ActionsWorkflow), &[]).await?;
         world.silence().await?;
-        world.store.settle(&world.org, &claim.job, Outcome::Failed, "looked", "ann", world.now()).await?;
+        world
+            .store
+            .settle(&world.org, &claim.job, Outcome::Failed, "settled by ann: looked", "ann", world.now())
+            .await?;
         assert!(world.report(&claim, Outcome::Finished).await?);
         let job = world.store.job(&world.org, &claim.job).await?;
         assert_eq!(job.state, model::JobState::Failed, "what the person said stands");

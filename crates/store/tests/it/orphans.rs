@@ -59,6 +59,21 @@ fn sealed_files_of_a_forgotten_install_are_deleted() {
         let pieces = new.file.pieces;
         s.write_revision(&world.org, new).await?;
         assert_eq!((s.orphans(LATER, 100).await?, s.missing_objects().await?), (vec![], vec![]), "all is named");
+        // An upload that was cut off: no state, plan or result names it.
+        let cut = UploadId::new(world.now(), unique());
+        assert!(s.claim_sealed(org, &world.install, &cut, world.now()).await?);
+        s.blobs().put(&piece_key(org, &cut, 0), Bytes::from_static(b"sealed")).await?;
+        assert_eq!(s.drop_abandoned_uploads(EARLIER, 100).await?, 0, "too young");
+        assert_eq!(s.drop_abandoned_uploads(LATER, 1).await?, 1, "bounded");
+        assert_eq!(s.drop_abandoned_uploads(LATER, 100).await?, 1, "`other`, and never the one of the state");
+        assert_eq!(s.sweep_orphans(LATER, 100).await? as u32, 1 + pieces);
+        assert!(s.sealed_is_of(&world.install, &upload).await?);
+        for upload in [&other] {
+            s.claim_sealed(org, &world.install, upload, world.now()).await?;
+            for piece in 0..pieces {
+                s.blobs().put(&piece_key(org, upload, piece), Bytes::from_static(b"sealed")).await?;
+            }
+        }
 
         let lost = piece_key(org, &upload, 0);
         let bytes = s.blobs().get(&lost).await?;

@@ -4,10 +4,12 @@
 //! `FERRY_CRASH_ONLY=executor.planned` plays only the cells whose name contains that.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
-use api::control::WorkflowStep;
+use api::control::{UpdateRunnerSettings, WorkflowStep};
 use crash::{Fate, POINTS, Point, Process, Scene};
+use needs::needs;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -275,7 +277,11 @@ output "names" {{ value = "${{fixture_thing.quick.id}} ${{fixture_thing.slow.id}
 
 /// An apply that has come as far as the slow thing.
 pub(super) async fn slow_stage(sleep_ms: u32) -> (Stage, String) {
-    let stage = Stage::start(options()).await;
+    slow_stage_with(sleep_ms, |_| ()).await
+}
+
+async fn slow_stage_with(sleep_ms: u32, change: impl Fn(&mut Command)) -> (Stage, String) {
+    let stage = Stage::start_with(options(), change).await;
     stage.plain_sandbox();
     stage.component("it", "", &[], &slow_module(&stage, sleep_ms));
     stage.sync().await;
@@ -381,4 +387,44 @@ async fn a_cancelled_apply_saves_what_was_done() {
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let workspace = found.as_array().unwrap().iter().find(|w| w["target"] == "components/it").unwrap();
     assert!(workspace["lock"].is_null(), "the lock is free: {workspace}");
+}
+
+/// The same command as the first process of a namespace: what it leaves behind is killed by the kernel, as in a pod.
+fn as_pid_1(command: &Command) -> Command {
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]).arg(command.get_program());
+    inside.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => inside.env(name, value),
+            None => inside.env_remove(name),
+        };
+    }
+    inside
+}
+
+#[tokio::test]
+async fn a_runner_that_is_pid_1_lets_terraform_end_before_it_stops() {
+    needs!(Images);
+    let (mut stage, id) = slow_stage_with(60_000, |command| *command = as_pid_1(command)).await;
+    let settings = UpdateRunnerSettings { drain_s: Some(1), ..Default::default() };
+    stage.client().update_runner_settings(stage.system.install.runner_id.as_str(), &settings).await.unwrap();
+    until("the runner has the settings", SOON, async || {
+        let session: Value =
+            serde_json::from_slice(&fs_err::read(stage.system.state_dir("a").join("session.json")).unwrap()).unwrap();
+        if session["settings"]["drain_s"] == 1 { Ok(()) } else { Err(session["settings"].to_string()) }
+    })
+    .await;
+    let outer = stage.runner().pid();
+    let children = fs_err::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
+    send(children.trim().parse().expect("one child, the runner"), Signal::TERM);
+    let step = stage.until_step(&id, "apply it", "cancelled").await;
+    let told = &step.status.status_human_description;
+    assert!(told.contains("the runner is shutting down"), "{told}");
+    assert!(stage.runner().process.ended(SOON).await.success());
+    stage.resume_runner(|_| ());
+    let state = stage.state("it").await;
+    assert_eq!(status_of(&state, "slow"), Some(&Value::from("tainted")), "{state}");
+    assert!(revisions(&stage).iter().all(|(_, quarantined, _)| !quarantined), "it is the state");
+    stage.until_quiet().await;
 }

@@ -19,7 +19,7 @@ pub enum Event {
     },
     PollFailed {
         seq: u64,
-        fenced: bool,
+        over: Option<Over>,
     },
     /// Papers and spec are verified and lie in the execution's directory.
     Prepared(ExecutionId),
@@ -39,7 +39,7 @@ pub enum Event {
     },
     Renewed(Box<RenewAnswer>),
     RenewFailed {
-        fenced: bool,
+        over: Option<Over>,
     },
     /// Log and result are in, or will never be taken.
     Delivered(ExecutionId),
@@ -95,8 +95,25 @@ pub enum Ending {
     Done,
     /// Executors go on; the next process takes them over.
     HandedOver,
+    Over(Over),
+}
+
+/// Why the control plane listens to this session no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
     /// A newer session has taken this runner's place.
     Fenced,
+    /// The vendor revoked this runner, or deleted its install.
+    Revoked,
+}
+
+impl Over {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fenced => "a newer session has taken this runner's place",
+            Self::Revoked => "the vendor revoked this runner, or deleted its install",
+        }
+    }
 }
 
 /// How an execution stands when a process finds it in the state directory.

@@ -229,11 +229,11 @@ fn the_customers_switch_interrupts_and_lasts() {
 fn a_fenced_session_interrupts_everything_and_exits() {
     let mut core = core();
     let id = running(&mut core, 1);
-    let effects = core.handle(Event::PollFailed { seq: core.polls, fenced: true }, 10);
+    let effects = core.handle(Event::PollFailed { seq: core.polls, over: Some(Over::Fenced) }, 10);
     assert!(matches!(&effects[0], Effect::Cancel { id: c, .. } if *c == id));
     assert!(poll(&effects).is_none());
     let effects = core.handle(Event::Ended { id, has_result: true }, 20);
-    assert!(effects.contains(&Effect::Exit(Ending::Fenced)));
+    assert!(effects.contains(&Effect::Exit(Ending::Over(Over::Fenced))));
 }
 
 #[test]
@@ -249,13 +249,13 @@ fn a_full_disk_offers_nothing_until_there_is_room() {
 fn failures_back_off_with_jitter_and_stay_short_with_work_in_hand() {
     let mut idle = core();
     for n in 0..12u64 {
-        idle.handle(Event::PollFailed { seq: idle.polls, fenced: false }, n);
+        idle.handle(Event::PollFailed { seq: idle.polls, over: None }, n);
         assert!(idle.next_due_ms().expect("due") - n <= 12_500, "half a hold");
     }
     let mut busy = core();
     running(&mut busy, 1);
     for n in 0..12u64 {
-        busy.handle(Event::PollFailed { seq: busy.polls, fenced: false }, n);
+        busy.handle(Event::PollFailed { seq: busy.polls, over: None }, n);
         assert!(busy.poll_at_ms.expect("due") - n <= 2_000);
     }
 }
@@ -356,10 +356,10 @@ fn what_is_prepared_or_asked_for_again_while_switched_off_goes_back() {
 fn a_start_that_is_granted_to_a_fenced_session_is_dropped() {
     let mut core = core();
     let id = starting(&mut core);
-    core.handle(Event::RenewFailed { fenced: true }, 1);
+    core.handle(Event::RenewFailed { over: Some(Over::Fenced) }, 1);
     let effects = core.handle(Event::Started(id.clone()), 2);
     assert!(effects.contains(&Effect::Remove(id)) && !spawns(&effects), "{effects:?}");
-    assert!(effects.contains(&Effect::Exit(Ending::Fenced)));
+    assert!(effects.contains(&Effect::Exit(Ending::Over(Over::Fenced))));
 }
 
 #[test]
@@ -382,10 +382,12 @@ fn terraform_has_its_own_grace_when_the_runner_stops() {
 fn a_fenced_session_sleeps_until_something_happens() {
     let mut core = core();
     let id = running(&mut core, 1);
-    core.handle(Event::PollFailed { seq: core.polls, fenced: true }, 10);
+    core.handle(Event::PollFailed { seq: core.polls, over: Some(Over::Fenced) }, 10);
     assert_eq!(core.next_due_ms(), None, "a due time in the past would make it spin");
     assert_eq!(core.handle(tick(), 60_000), [], "and it asks for nothing");
-    assert!(core.handle(Event::Ended { id, has_result: true }, 60_001).contains(&Effect::Exit(Ending::Fenced)));
+    assert!(
+        core.handle(Event::Ended { id, has_result: true }, 60_001).contains(&Effect::Exit(Ending::Over(Over::Fenced)))
+    );
 }
 
 #[test]
