@@ -85,8 +85,8 @@ mod tests {
         let tree = dir.path().join("tree");
         for folder in 0..40 {
             let folder = tree.join(folder.to_string());
-            std::fs::create_dir_all(&folder).expect("dir");
-            (0..500).for_each(|file| drop(std::fs::File::create(folder.join(file.to_string())).expect("file")));
+            fs_err::create_dir_all(&folder).expect("dir");
+            (0..500).for_each(|file| drop(fs_err::File::create(folder.join(file.to_string())).expect("file")));
         }
         let sweeper = Sweeper::start(dir.path().to_owned(), || ());
         let asked = std::time::Instant::now();
