@@ -232,6 +232,12 @@ wire! {
         /// Inputs whose value is not deployed: their deploy was denied, failed, or has not come yet. Lists do not tell it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub undeployed_inputs: Vec<String>,
+        /// The version of the app that a rollback keeps it at; none: the next deploy brings the latest version. Lists do not tell it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub kept_at_version: Option<u64>,
+        /// The latest version of the app. Lists do not tell it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub latest_version: Option<u64>,
         /// `aws`, `azure`, `gcp` or `local`.
         pub cloud_platform: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]

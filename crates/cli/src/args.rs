@@ -327,8 +327,8 @@ pub enum Installs {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[command(flatten)]
+        limit: Limit,
     },
     /// Delete what OpenTelemetry exporters have sent for an install, for good
     EraseTelemetry {
@@ -356,8 +356,8 @@ pub enum Installs {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[command(flatten)]
+        limit: Limit,
     },
 }
 
@@ -497,8 +497,8 @@ pub enum Jobs {
         status: Option<JobState>,
         #[arg(long = "type", value_name = "TYPE", value_parser = job_type)]
         job_type: Option<JobType>,
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[command(flatten)]
+        limit: Limit,
     },
     /// Show a job: why it waits, its steps, outputs and executions
     Get { id: JobId },
@@ -723,7 +723,7 @@ pub struct Events {
     #[arg(long)]
     pub kind: Option<String>,
     /// Most events to list
-    #[arg(long, default_value_t = 100, conflicts_with = "follow")]
+    #[arg(long, default_value_t = 100, value_parser = at_least_one, conflicts_with = "follow")]
     pub limit: usize,
 }
 
@@ -923,5 +923,34 @@ mod tests {
         assert_eq!(group_slots("actions=8"), Ok((JobGroup::Actions, 8)));
         assert!(group_slots("cooking=1").is_err_and(|e| e.contains("health-checks")));
         assert_eq!(key_value("a=b=c"), Ok(("a".into(), "b=c".into())));
+    }
+}
+
+/// How much of a list is shown: the newest.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Limit {
+    /// Most to list
+    #[arg(long = "limit", value_name = "LIMIT", default_value_t = 20, value_parser = at_least_one)]
+    most: usize,
+}
+
+impl Limit {
+    /// One more than is shown, which tells whether there is more.
+    pub(crate) fn fetch(self) -> usize {
+        self.most.saturating_add(1)
+    }
+
+    /// Leaves what is to be shown; the answer, if any, is what to say below the list.
+    pub(crate) fn cut<T>(self, found: &mut Vec<T>) -> Option<String> {
+        let more = found.len() > self.most;
+        found.truncate(self.most);
+        more.then(|| format!("there is more: `--limit {}` shows it", self.most.saturating_mul(10)))
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("give a number from 1 on".to_owned()),
+        Ok(n) => Ok(n),
     }
 }

@@ -225,6 +225,13 @@ impl Output {
         self.labelled("hint", Style::new().cyan().bold(), text);
     }
 
+    /// Below a list that was cut; programs count.
+    pub(crate) fn more(&self, told: Option<String>) {
+        if let Some(told) = told.filter(|_| !self.json) {
+            self.hint(&told);
+        }
+    }
+
     pub(crate) fn error(&self, error: &CliError) {
         if error.exit == Exit::Done {
             return;

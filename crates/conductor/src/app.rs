@@ -8,7 +8,7 @@ use model::labels::Labels;
 use model::spec::SECRET_BYTES_MIN;
 use model::terraform::SealedValue;
 use model::waiting::Presence;
-use model::{AppId, ConfigId, Digest, OrgId};
+use model::{AppId, ConfigId, Digest, OrgId, PartStatus};
 use serde_json::{Map, Value, json};
 use store::{Config, EntityKind, Install, Result, StoreError};
 use tokio::sync::OnceCell;
@@ -246,6 +246,17 @@ impl Conductor {
             Some(id) => Ok(Some(self.document(org, app, &id).await?)),
             None => Ok(None),
         }
+    }
+
+    /// The parts of an install as they stand: one whose apply is silent is `unknown`, whatever it was before.
+    pub async fn parts_now(&self, install: &Install) -> Result<BTreeMap<String, Value>> {
+        let (_, mut parts) = self.store.install_parts(&install.org_id, &install.id, None).await?;
+        for target in self.store.silent_targets(&install.org_id, &install.id).await? {
+            let part = target.strip_prefix("terraform/").unwrap_or(&target).to_owned();
+            let part = parts.entry(part).or_insert_with(|| json!({ "outputs": {} }));
+            part["status"] = json!(PartStatus::Unknown.as_str());
+        }
+        Ok(parts)
     }
 
     /// Inputs whose value is not what was deployed: they were changed, and the deploy was denied, failed, or has not come yet.

@@ -28,15 +28,28 @@ pub enum SettleError {
     StillThere { job: JobId, target: String, count: u64 },
     #[error("job {job} can't be settled as finished: the state of {target} that it saved has no output {}", missing.join(", "))]
     MissingOutputs { job: JobId, target: String, missing: Vec<String> },
+    #[error(
+        "job {job} can't be settled as finished: in the state of {target} that it saved, {} did not finish",
+        resources.join(", ")
+    )]
+    Unfinished { job: JobId, target: String, resources: Vec<String> },
 }
 
 impl SettleError {
     /// What to do instead.
     pub fn hint(&self) -> Option<String> {
-        let again = "settle it as failed, then retry its step: that makes a fresh plan of what is really there";
+        let again = "settle it as failed, then retry its step: that makes a new plan, and asks";
         match self {
-            Self::NoState { .. } | Self::MissingOutputs { .. } | Self::StillThere { .. } => Some(again.to_owned()),
-            Self::Quarantined { .. } => Some(format!("restore that revision with `ferry states restore`, {again}")),
+            Self::NoState { .. } => Some(format!(
+                "look at what exists in the customer's account. What the job created, and no state knows, is created again by a retry: import it first, or delete it (docs/errors/state_lost.md). Then {again}"
+            )),
+            Self::MissingOutputs { .. } | Self::StillThere { .. } | Self::Unfinished { .. } => Some(again.to_owned()),
+            Self::Quarantined { target, revision, .. } => {
+                let of = target
+                    .strip_prefix("components/")
+                    .map_or_else(|| "--sandbox".to_owned(), |n| format!("--component {n}"));
+                Some(format!("restore it with `ferry states restore INSTALL {of} --revision {revision}`, {again}"))
+            }
             Self::OnRunner { .. } => Some("wait until the runner has delivered it, then look again".to_owned()),
             Self::Store(_) | Self::Outcome => None,
         }
@@ -61,8 +74,8 @@ impl Conductor {
             self.check_saved(&job).await?;
         }
         let reason = match note {
-            "" => format!("settled by {who}"),
-            note => format!("settled by {who}: {note}"),
+            "" => format!("settled as {} by {who}", JobState::from(outcome)),
+            note => format!("settled as {} by {who}: {note}", JobState::from(outcome)),
         };
         Ok(self.store.settle(org, id, outcome, &reason, actor, self.now()).await?)
     }
@@ -111,6 +124,10 @@ impl Conductor {
             let count = saved.resource_count;
             return if count == 0 { Ok(()) } else { Err(SettleError::StillThere { job: id, target, count }) };
         }
+        let resources = unfinished(&saved.resources);
+        if !resources.is_empty() {
+            return Err(SettleError::Unfinished { job: id, target, resources });
+        }
         let outputs = self.store.revision_outputs(&job.org_id, &saved.id).await?;
         let outputs = outputs.ok_or_else(|| SettleError::NoState { job: id.clone(), target: target.clone() })?;
         let missing =
@@ -130,4 +147,11 @@ impl Conductor {
         let stays = changed.filter(|output| !matches!(output["action"].as_str(), Some("delete" | "destroy")));
         Ok(stays.filter_map(|output| output["name"].as_str().map(str::to_owned)).collect())
     }
+}
+
+/// Resources of a state that Terraform has begun and not ended with: the next apply replaces or destroys them.
+fn unfinished(resources: &Value) -> Vec<String> {
+    let all = resources.as_array().into_iter().flatten();
+    let bad = all.filter(|resource| matches!(resource["status"].as_str(), Some("tainted" | "deposed")));
+    bad.filter_map(|resource| resource["address"].as_str().map(str::to_owned)).collect()
 }

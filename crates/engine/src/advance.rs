@@ -119,8 +119,8 @@ pub enum Refused {
     NotAwaiting(&'static str),
     #[error("the plan that was looked at is not the one that waits: it was made anew; look at it again")]
     OtherPlan,
-    #[error("there is a newer attempt at this step")]
-    Superseded,
+    #[error("there is a newer attempt at this step: {0}")]
+    Superseded(StepId),
     #[error("a step that is {0} can't be tried again")]
     NotRetryable(&'static str),
     #[error("a step that is {0} can't be skipped")]
@@ -192,7 +192,11 @@ impl Workflow {
     fn find(&self, id: &StepId) -> Result<usize, Refused> {
         let at = self.steps.iter().position(|step| step.id == *id).ok_or(Refused::NoStep)?;
         match self.steps[at].status {
-            StepStatus::Discarded => Err(Refused::Superseded),
+            StepStatus::Discarded => {
+                let slot = self.steps[at].slot;
+                let newest = self.steps.iter().rfind(|step| step.slot == slot);
+                Err(Refused::Superseded(newest.map_or_else(|| id.clone(), |step| step.id.clone())))
+            }
             _ => Ok(at),
         }
     }
@@ -228,7 +232,7 @@ impl Workflow {
                 let (noop, look_only) = (plan.changes.is_noop(), step.look_only);
                 self.steps[at].plan = Some(plan);
                 match (look_only, noop) {
-                    (true, true) => self.end(at, StepStatus::NoDrift, "nothing has drifted", now),
+                    (true, true) => self.end(at, StepStatus::NoDrift, "no differences", now),
                     (true, false) => self.end(at, StepStatus::Drifted, "", now),
                     (false, true) => {
                         self.end(at, StepStatus::AutoSkipped, "the plan changes nothing", now);
@@ -336,6 +340,24 @@ impl Workflow {
         }
     }
 
+    /// What was to be torn down stays, and so does all that it stands on: the components that it needs, and the sandbox.
+    fn keep_below(&mut self, at: usize, reason: &str, now: Timestamp) {
+        if !self.steps[at].work.is_teardown() {
+            return;
+        }
+        let mut kept = BTreeSet::from([self.steps[at].slot]);
+        let current = self.current();
+        for &other in &current {
+            let step = &self.steps[other];
+            if step.slot > self.steps[at].slot && step.after.iter().any(|slot| kept.contains(slot)) {
+                kept.insert(step.slot);
+                if step.status == StepStatus::Pending {
+                    self.end(other, StepStatus::AutoSkipped, reason, now);
+                }
+            }
+        }
+    }
+
     /// Nor what depends on its group.
     fn skip_dependents(&mut self, at: usize, reason: &str, now: Timestamp) {
         let whole = self.steps[at].work.component().is_none();
@@ -388,14 +410,16 @@ impl Workflow {
             digest: plan.digest.clone(),
         };
         let name = step.title();
+        let denied = if note.is_empty() { format!("denied by {by}") } else { format!("denied by {by}: {note}") };
         self.steps[at].answer = Some(said);
         match response {
             Response::Approve => self.end(at, StepStatus::Approved, "", now),
-            Response::Deny => self.end(at, StepStatus::ApprovalDenied, format!("denied by {by}"), now),
+            Response::Deny => self.end(at, StepStatus::ApprovalDenied, denied, now),
             Response::DenySkip | Response::DenySkipDependents => {
-                self.end(at, StepStatus::DeniedSkipped, format!("denied by {by}"), now);
+                self.end(at, StepStatus::DeniedSkipped, denied, now);
                 let reason = format!("{name} was denied by {by}");
                 self.skip_rest(at, &reason, now);
+                self.keep_below(at, &format!("{reason}: what it stands on is kept"), now);
                 if response == Response::DenySkipDependents {
                     self.skip_dependents(at, &reason, now);
                 }
@@ -443,11 +467,14 @@ impl Workflow {
         let whole = step.work.is_attempt() || step.work.is_apply();
         let skipped = format!("skipped by {by}");
         let reason = if step.reason.is_empty() { skipped.clone() } else { format!("{}; {skipped}", step.reason) };
-        let title = step.title();
+        let (title, ended) = (step.title(), step.finished_at);
         self.end(at, StepStatus::UserSkipped, reason, now);
+        // How long it took stays what it was.
+        self.steps[at].finished_at = ended.or(Some(now));
         self.reopen();
         if whole {
             self.skip_rest(at, &format!("{title} was {skipped}"), now);
+            self.keep_below(at, &format!("{title} was {skipped}: what it stands on is kept"), now);
         }
         Ok(())
     }

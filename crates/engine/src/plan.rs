@@ -29,6 +29,8 @@ pub enum PlanError {
     Disabled(String),
     #[error("`{component}` is needed by {}", dependents.join(", "))]
     Needed { component: String, dependents: Vec<String> },
+    #[error("{0} is not deployed: there is nothing to compare with")]
+    NotDeployed(String),
     #[error("a {0} has no plan: it can't be asked for as `plan_only`")]
     NotPlanned(&'static str),
     #[error("runbook `{runbook}`, step `{step}`: {why}")]
@@ -177,8 +179,14 @@ impl Builder<'_> {
             WorkflowKind::DriftRun { component } => {
                 self.begin();
                 let chosen = self.chosen(std::slice::from_ref(component))?;
+                if !self.at.deployed.contains(component) {
+                    return Err(PlanError::NotDeployed(format!("component `{component}`")));
+                }
                 self.plan_only = true;
                 self.components(&chosen)?;
+            }
+            WorkflowKind::DriftRunReprovisionSandbox if !self.at.sandbox_deployed => {
+                return Err(PlanError::NotDeployed("the sandbox".into()));
             }
             WorkflowKind::DriftRunReprovisionSandbox => {
                 self.begin();

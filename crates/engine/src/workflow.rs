@@ -254,6 +254,11 @@ impl Work {
         self.is_plan() || matches!(self, Self::SyncImage { .. })
     }
 
+    /// Changes what is deployed.
+    pub const fn is_deploy(&self) -> bool {
+        self.is_apply() || matches!(self, Self::SyncImage { .. })
+    }
+
     /// Done as soon as its turn comes: what it says is kept up to date all the time.
     pub const fn is_instant(&self) -> bool {
         matches!(

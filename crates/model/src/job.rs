@@ -291,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    const EVENTS: [JobEvent; 10] = [
+    const EVENTS: [JobEvent; 15] = [
         JobEvent::Claim,
         JobEvent::HandBack,
         JobEvent::Start,
@@ -299,8 +299,13 @@ mod tests {
         JobEvent::Revive,
         JobEvent::Retry,
         JobEvent::Withdraw(Outcome::Cancelled),
+        JobEvent::Withdraw(Outcome::TimedOut),
+        JobEvent::Withdraw(Outcome::NotAttempted),
         JobEvent::Result(Outcome::Finished),
         JobEvent::Result(Outcome::Failed),
+        JobEvent::Result(Outcome::TimedOut),
+        JobEvent::Result(Outcome::Cancelled),
+        JobEvent::Settle(Outcome::Finished),
         JobEvent::Settle(Outcome::Failed),
     ];
 

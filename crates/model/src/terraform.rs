@@ -23,6 +23,8 @@ pub const DISPLAY_OPEN_BYTES: usize = 64 << 20;
 pub const STATE_WAITING: &str = "state_waiting";
 /// The error of an apply whose state is nowhere.
 pub const STATE_LOST: &str = "state_lost";
+/// The note of a state that somebody has restored.
+pub const RESTORED: &str = "restored";
 
 /// Errors of an apply that was refused before Terraform began: nothing has changed.
 pub const NOT_BEGUN: [&str; 2] = [STALE_PLAN, DISK_FULL];

@@ -127,7 +127,7 @@ pub async fn backup_key(tools: &Tools, state_dir: &Path, to: &Path) -> anyhow::R
     use std::io::Write as _;
     let key = vault::read_key(tools, state_dir).await?;
     let key = key.with_context(|| {
-        format!("there is no key in {} yet: the first job that needs it makes it", tools.key_file(state_dir).display())
+        format!("there is no key in {}; the first job that needs it makes it", tools.key_file(state_dir).display())
     })?;
     if to.exists() {
         bail!("{} is there already, and nothing is written over it", to.display());
@@ -135,7 +135,10 @@ pub async fn backup_key(tools: &Tools, state_dir: &Path, to: &Path) -> anyhow::R
     let mut file = private_file(to)?;
     file.write_all(key.text().as_bytes())?;
     file.sync_all()?;
-    vault::note_backup(state_dir, &key.fingerprint())?;
+    // The copy is what counts.
+    if let Err(error) = vault::note_backup(state_dir, &key.fingerprint()) {
+        tracing::warn!(%error, "that there is a backup can't be noted");
+    }
     Ok(key.fingerprint())
 }
 

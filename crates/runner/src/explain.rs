@@ -67,7 +67,11 @@ fn install_key(tools: &Tools, state_dir: &std::path::Path) -> String {
         Some(command) => format!("printed by `{command}`"),
         None => {
             let place = tools.key_file(state_dir);
-            let there = if place.exists() { "" } else { " (not there yet: the first job that needs it makes it)" };
+            let there = if place.exists() {
+                ""
+            } else {
+                " (not there. A new install gets one with the first job that needs it; for an install that was used before, restore its key with `ferry-runner key restore FILE`)"
+            };
             format!("{}{there}", place.display())
         }
     }

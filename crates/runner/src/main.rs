@@ -316,16 +316,17 @@ fn start(options: Options) -> anyhow::Result<ExitCode> {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr).init();
     follow_parent()?;
+    let state = StateDir::new(&options.state_dir);
     let ending = on_runtime(Box::pin(session::run(options)))?;
     match ending {
         Ending::Done | Ending::HandedOver => Ok(ExitCode::SUCCESS),
         Ending::Over(over @ Over::Fenced) => bail!(
             "{}. If this runner is the one that should work, stop the other one, then {}",
             over.as_str(),
-            session::JOIN_AGAIN
+            state.join_again()
         ),
         Ending::Over(over @ Over::Revoked) => bail!(
-            "{}. The runner stops and starts no more jobs. What it deployed is still there, and the install's key stays in the state directory. To run this install again, ask the vendor for a new join command",
+            "{}. The runner stops and starts no more jobs. Whatever is still deployed stays, and the install's key stays in the state directory. To run this install again, ask the vendor for a new join command",
             over.as_str()
         ),
     }
@@ -530,7 +531,11 @@ fn reset(look: &Look) -> anyhow::Result<ExitCode> {
     let tools = state.session().ok().flatten().map(|session| session.tools).unwrap_or_default();
     let dropped = state.reset()?;
     println!("deleted the session and {dropped} past executions in {}", state_dir.display());
-    println!("kept the install's key ({}) and rescued states", tools.key_file(&state_dir).display());
+    let key = tools.key_file(&state_dir);
+    match key.exists() {
+        true => println!("kept the install's key ({}) and rescued states", key.display()),
+        false => println!("kept rescued states; there was no install's key in {}", key.display()),
+    }
     println!("join again with the command that `ferry runners join-command` prints");
     Ok(ExitCode::SUCCESS)
 }

@@ -67,7 +67,8 @@ impl From<conductor::SettleError> for ApiError {
             | conductor::SettleError::Quarantined { .. }
             | conductor::SettleError::OnRunner { .. }
             | conductor::SettleError::StillThere { .. }
-            | conductor::SettleError::MissingOutputs { .. } => Self { hint, ..Self::new(ErrorCode::Conflict, message) },
+            | conductor::SettleError::MissingOutputs { .. }
+            | conductor::SettleError::Unfinished { .. } => Self { hint, ..Self::new(ErrorCode::Conflict, message) },
         }
     }
 }

@@ -4,24 +4,26 @@ use model::runner::RunnerKind;
 use model::{AccountId, Digest, OrgId, Role, RunnerId, Timestamp, TokenId};
 
 use crate::crypto::insert_data_key;
-use crate::db::{Row, Tx, params};
+use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::runners::{NewRunner, insert_runner};
 use crate::{Result, Store, StoreError};
 
-#[derive(Debug, Clone)]
-pub struct Org {
-    pub id: OrgId,
-    pub name: String,
-    /// Its jobs are played, not carried out.
-    pub sandbox_mode: bool,
-    /// How they are played.
-    pub simulation: serde_json::Value,
-    pub build_runner_id: RunnerId,
-    pub created_by: AccountId,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Org from "orgs" {
+        pub id: OrgId,
+        pub name: String,
+        /// Its jobs are played, not carried out.
+        pub sandbox_mode: bool,
+        /// How they are played.
+        pub simulation: serde_json::Value,
+        pub build_runner_id: RunnerId,
+        pub created_by: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -60,19 +62,21 @@ impl TokenOwner {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct Token {
-    pub id: TokenId,
-    pub name: String,
-    pub role: Role,
-    pub hint: String,
-    pub account_id: AccountId,
-    pub created_at: Timestamp,
-    pub expires_at: Option<Timestamp>,
-    pub revoked_at: Option<Timestamp>,
-    pub last_used_at: Option<Timestamp>,
-    /// It sends telemetry in the name of this runner, and does nothing else.
-    pub runner_id: Option<RunnerId>,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Token from "tokens" {
+        pub id: TokenId,
+        pub name: String,
+        pub role: Role,
+        pub hint: String,
+        pub account_id: AccountId,
+        pub created_at: Timestamp,
+        pub expires_at: Option<Timestamp>,
+        pub revoked_at: Option<Timestamp>,
+        pub last_used_at: Option<Timestamp>,
+        /// It sends telemetry in the name of this runner, and does nothing else.
+        pub runner_id: Option<RunnerId>,
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -99,44 +103,6 @@ pub(crate) fn telemetry_hash(secret: &str) -> String {
     hash(&format!("telemetry:{secret}"))
 }
 
-fn role(text: &str) -> Result<Role> {
-    Role::parse(text).ok_or_else(|| StoreError::corrupt("role"))
-}
-
-const ORG_COLUMNS: &str =
-    "SELECT id, name, sandbox_mode, build_runner_id, created_by, created_at, updated_at, simulation FROM orgs";
-
-fn org_from(row: &Row) -> Result<Org> {
-    Ok(Org {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        sandbox_mode: row.get(2)?,
-        build_runner_id: row.get(3)?,
-        created_by: row.get(4)?,
-        created_at: row.get(5)?,
-        updated_at: row.get(6)?,
-        simulation: row.json(7)?,
-    })
-}
-
-const TOKEN_COLUMNS: &str =
-    "SELECT id, name, role, hint, account_id, created_at, expires_at, revoked_at, last_used_at, runner_id FROM tokens";
-
-fn token_from(row: &Row) -> Result<Token> {
-    Ok(Token {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        role: role(&row.get::<String>(2)?)?,
-        hint: row.get(3)?,
-        account_id: row.get(4)?,
-        created_at: row.get(5)?,
-        expires_at: row.get(6)?,
-        revoked_at: row.get(7)?,
-        last_used_at: row.get(8)?,
-        runner_id: row.get(9)?,
-    })
-}
-
 async fn insert_token(tx: &mut Tx<'_>, new: &NewToken, now: Timestamp) -> Result<()> {
     let hint: String = new.token.chars().take(8).collect();
     let hash = if new.runner_id.is_some() { telemetry_hash(&new.token) } else { hash(&new.token) };
@@ -148,22 +114,11 @@ async fn insert_token(tx: &mut Tx<'_>, new: &NewToken, now: Timestamp) -> Result
     Ok(())
 }
 
-macro_rules! static_sql {
-    ($head:ident, $tail:literal) => {{
-        static TEXT: std::sync::LazyLock<&'static str> =
-            std::sync::LazyLock::new(|| Box::leak(format!("{} {}", $head, $tail).into_boxed_str()));
-        *TEXT
-    }};
-}
-pub(crate) use static_sql;
-
 impl Store {
     /// Makes the first account with a token, when there is no account yet. Returns whether it did.
     pub async fn bootstrap(&self, account: AccountId, email: &str, token: NewToken, now: Timestamp) -> Result<bool> {
-        let email = email.to_owned();
         self.main()
-            .write(move |tx| {
-                let (account, email, token) = (account.clone(), email.clone(), token.clone());
+            .write((account, email.to_owned(), token, now), |tx, (account, email, token, now)| {
                 Box::pin(async move {
                     if tx.get("SELECT id FROM accounts LIMIT 1", vec![]).await?.is_some() {
                         return Ok(false);
@@ -173,7 +128,7 @@ impl Store {
                         params![&account, email, now],
                     )
                     .await?;
-                    insert_token(tx, &token, now).await?;
+                    insert_token(tx, token, *now).await?;
                     Ok(true)
                 })
             })
@@ -182,37 +137,31 @@ impl Store {
 
     /// Finds the owner of a token that is neither revoked nor expired.
     pub async fn authenticate(&self, token: &str, now: Timestamp) -> Result<TokenOwner> {
-        let hash = hash(token);
         self.main()
-            .glance(move |tx| {
-                let hash = hash.clone();
-                Box::pin(async move {
+            .glance((hash(token), now), |tx, (hash, now)| { Box::pin(async move {
                     let rows = tx
                         .query(
-                            "SELECT t.id, t.org_id, t.role, a.id, a.email, a.created_at, m.org_id, m.role, t.name FROM tokens t JOIN accounts a ON a.id = t.account_id LEFT JOIN members m ON m.account_id = a.id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY m.org_id",
+                            "SELECT t.id, t.org_id, t.role, t.name, a.id AS account_id, a.email, a.created_at, m.org_id AS member_of, m.role AS member_role FROM tokens t JOIN accounts a ON a.id = t.account_id LEFT JOIN members m ON m.account_id = a.id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY m.org_id",
                             params![hash, now],
                         )
                         .await?;
                     let row = rows.first().ok_or(StoreError::NotFound("token"))?;
-                    let account = Account { id: row.get(3)?, email: row.get(4)?, created_at: row.get(5)? };
+                    let account = Account { id: row.get("account_id")?, email: row.get("email")?, created_at: row.get("created_at")? };
                     let mut members = Vec::new();
                     for row in &rows {
-                        if let Some(org_id) = row.get(6)? {
-                            members.push(Member { org_id, role: role(&row.get::<String>(7)?)? });
+                        if let Some(org_id) = row.get("member_of")? {
+                            members.push(Member { org_id, role: row.get("member_role")? });
                         }
                     }
-                    let role = role(&row.get::<String>(2)?)?;
-                    Ok(TokenOwner { token_id: row.get(0)?, token_name: row.get(8)?, account, org_id: row.get(1)?, role, members })
-                })
-            })
+                    Ok(TokenOwner { token_id: row.get("id")?, token_name: row.get("name")?, account, org_id: row.get("org_id")?, role: row.get("role")?, members })
+                }) })
             .await
     }
 
     /// Notes that tokens were used; called in batches.
     pub async fn touch_tokens(&self, used: Vec<(TokenId, Timestamp)>) -> Result<()> {
         self.main()
-            .write(move |tx| {
-                let used = used.clone();
+            .write(used, |tx, used| {
                 Box::pin(async move {
                     for (id, at) in used {
                         tx.exec_later("UPDATE tokens SET last_used_at = $2 WHERE id = $1", params![&id, at]).await?;
@@ -227,14 +176,12 @@ impl Store {
     pub async fn create_org(&self, org: Org, runner: NewRunner, idem: Option<Idempotency>) -> Result<Created> {
         let key = self.masters().new_data_key(&org.id, 1);
         self.main()
-            .write(move |tx| {
-                let (org, key, runner, idem) = (org.clone(), key.clone(), runner.clone(), idem.clone());
-                Box::pin(async move {
+            .write((org, key, runner, idem), |tx, (org, key, runner, idem)| { Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
                     }
                     if tx.get("SELECT id FROM orgs WHERE name = $1", params![&org.name]).await?.is_some() {
-                        return Err(StoreError::NameTaken(org.name));
+                        return Err(StoreError::NameTaken(org.name.clone()));
                     }
                     let now = org.created_at;
                     tx.exec(
@@ -242,14 +189,14 @@ impl Store {
                         params![&org.id, &org.name, org.sandbox_mode, &org.build_runner_id, &org.created_by, now, org.simulation.to_string()],
                     )
                     .await?;
-                    insert_data_key(tx, &org.id, 1, &key, now).await?;
+                    insert_data_key(tx, &org.id, 1, key, now).await?;
                     tx.exec(
                         "INSERT INTO members (org_id, account_id, role, created_at) VALUES ($1, $2, $3, $4)",
                         params![&org.id, &org.created_by, Role::Admin.as_str(), now],
                     )
                     .await?;
                     debug_assert_eq!(runner.kind, RunnerKind::Build);
-                    insert_runner(tx, &runner, now).await?;
+                    insert_runner(tx, runner, now).await?;
                     let note = Note {
                         org: &org.id,
                         now,
@@ -261,35 +208,28 @@ impl Store {
                     record(tx, note).await?;
                     remember(tx, idem.as_ref(), org.id.as_str(), now).await?;
                     Ok(Created { id: org.id.to_string(), replayed: false })
-                })
-            })
+                }) })
             .await
     }
 
     pub async fn org(&self, id: &OrgId) -> Result<Org> {
-        let id = id.clone();
         self.main()
-            .glance(move |tx| {
-                let id = id.clone();
+            .glance(id.clone(), |tx, id| {
                 Box::pin(async move {
-                    let sql = static_sql!(ORG_COLUMNS, "WHERE id = $1");
-                    org_from(&tx.get(sql, params![&id]).await?.ok_or(StoreError::NotFound("org"))?)
+                    let sql = select!(Org, "WHERE id = $1");
+                    Org::from_row(&tx.get(sql, params![&id]).await?.ok_or(StoreError::NotFound("org"))?)
                 })
             })
             .await
     }
 
     pub async fn orgs_of(&self, account: &AccountId) -> Result<Vec<Org>> {
-        let account = account.clone();
         self.main()
-            .read(move |tx| {
-                let account = account.clone();
+            .read(account.clone(), |tx, account| {
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        ORG_COLUMNS,
-                        "WHERE id IN (SELECT org_id FROM members WHERE account_id = $1) ORDER BY id DESC"
-                    );
-                    tx.query(sql, params![&account]).await?.iter().map(org_from).collect()
+                    let sql =
+                        select!(Org, "WHERE id IN (SELECT org_id FROM members WHERE account_id = $1) ORDER BY id DESC");
+                    tx.query(sql, params![&account]).await?.iter().map(Org::from_row).collect()
                 })
             })
             .await
@@ -303,43 +243,37 @@ impl Store {
         idem: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<()> {
-        let org = org.clone();
         self.main()
-            .write(move |tx| {
-                let (org, new, idem) = (org.clone(), new.clone(), idem.clone());
-                Box::pin(async move {
+            .write((org.clone(), new, idem, now), |tx, (org, new, idem, now)| { Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         let text = format!("this request has made token {found} before, and it is shown only once; revoke it and make another");
                         return Err(StoreError::Conflict(text));
                     }
-                    insert_token(tx, &new, now).await?;
-                    remember(tx, idem.as_ref(), new.id.as_str(), now).await?;
+                    insert_token(tx, new, *now).await?;
+                    remember(tx, idem.as_ref(), new.id.as_str(), *now).await?;
                     let note = Note {
-                        org: &org,
-                        now,
+                        org,
+                        now: *now,
                         kind: "token.created",
                         subject: ("token", new.id.as_str()),
                         actor: new.account_id.as_str(),
                         data: serde_json::json!({ "name": new.name, "role": new.role }),
                     };
                     record(tx, note).await
-                })
-            })
+                }) })
             .await
     }
 
     /// Tokens that are good for this org alone, and those of the account itself, which are good for all its orgs.
     pub async fn tokens(&self, org: &OrgId, account: &AccountId, offset: u64, limit: u64) -> Result<Vec<Token>> {
-        let (org, account) = (org.clone(), account.clone());
         self.main()
-            .read(move |tx| {
-                let (org, account) = (org.clone(), account.clone());
+            .read((org.clone(), account.clone(), offset, limit), |tx, (org, account, offset, limit)| {
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        TOKEN_COLUMNS,
+                    let sql = select!(
+                        Token,
                         "WHERE org_id = $1 OR (org_id IS NULL AND account_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
                     );
-                    tx.query(sql, params![&org, &account, limit, offset]).await?.iter().map(token_from).collect()
+                    tx.query(sql, params![&org, &account, limit, offset]).await?.iter().map(Token::from_row).collect()
                 })
             })
             .await
@@ -347,24 +281,17 @@ impl Store {
 
     /// Whether a token is neither revoked nor expired: asked again and again while something long is sent to its owner.
     pub async fn token_is_good(&self, id: &TokenId, now: Timestamp) -> Result<bool> {
-        let id = id.clone();
         self.main()
-            .glance(move |tx| {
-                let id = id.clone();
-                Box::pin(async move {
+            .glance((id.clone(), now), |tx, (id, now)| { Box::pin(async move {
                     let sql = "SELECT id FROM tokens WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";
                     Ok(tx.get(sql, params![&id, now]).await?.is_some())
-                })
-            })
+                }) })
             .await
     }
 
     pub async fn revoke_token(&self, org: &OrgId, id: &TokenId, account: &AccountId, now: Timestamp) -> Result<Token> {
-        let (org, id, account) = (org.clone(), id.clone(), account.clone());
         self.main()
-            .write(move |tx| {
-                let (org, id, account) = (org.clone(), id.clone(), account.clone());
-                Box::pin(async move {
+            .write((org.clone(), id.clone(), account.clone(), now), |tx, (org, id, account, now)| { Box::pin(async move {
                     let changed = tx
                         .exec(
                             "UPDATE tokens SET revoked_at = $4 WHERE id = $1 AND (org_id = $2 OR (org_id IS NULL AND account_id = $3)) AND revoked_at IS NULL",
@@ -373,8 +300,8 @@ impl Store {
                         .await?;
                     if changed > 0 {
                         let note = Note {
-                            org: &org,
-                            now,
+                            org,
+                            now: *now,
                             kind: "token.revoked",
                             subject: ("token", id.as_str()),
                             actor: account.as_str(),
@@ -382,13 +309,11 @@ impl Store {
                         };
                         record(tx, note).await?;
                     }
-                    let sql = static_sql!(
-                        TOKEN_COLUMNS,
+                    let sql = select!(Token,
                         "WHERE id = $1 AND (org_id = $2 OR (org_id IS NULL AND account_id = $3))"
                     );
-                    token_from(&tx.get(sql, params![&id, &org, &account]).await?.ok_or(StoreError::NotFound("token"))?)
-                })
-            })
+                    Token::from_row(&tx.get(sql, params![&id, &org, &account]).await?.ok_or(StoreError::NotFound("token"))?)
+                }) })
             .await
     }
 }

@@ -2,37 +2,22 @@
 
 use model::{ActionRunId, InstallId, JobId, OrgId, SectionId, StepId, Timestamp, WorkflowId};
 
-use crate::accounts::static_sql;
-use crate::db::{Row, Tx, params};
+use crate::db::{Table, Tx, params, select, table};
 use crate::{Install, Result, Store, StoreError};
 
-#[derive(Debug, Clone)]
-pub struct ActionRun {
-    pub id: ActionRunId,
-    pub install_id: InstallId,
-    pub action_id: String,
-    /// The action's section in the config that it was run from.
-    pub section_id: SectionId,
-    pub job_id: JobId,
-    pub trigger_type: String,
-    pub created_by: String,
-    pub created_at: Timestamp,
-}
-
-const COLUMNS: &str =
-    "SELECT id, install_id, entity_id, section_id, job_id, trigger_type, created_by, created_at FROM action_runs";
-
-fn from_row(row: &Row) -> Result<ActionRun> {
-    Ok(ActionRun {
-        id: row.get(0)?,
-        install_id: row.get(1)?,
-        action_id: row.get(2)?,
-        section_id: row.get(3)?,
-        job_id: row.get(4)?,
-        trigger_type: row.get(5)?,
-        created_by: row.get(6)?,
-        created_at: row.get(7)?,
-    })
+table! {
+    #[derive(Debug, Clone)]
+    pub struct ActionRun from "action_runs" {
+        pub id: ActionRunId,
+        pub install_id: InstallId,
+        pub action_id: String = "entity_id",
+        /// The action's section in the config that it was run from.
+        pub section_id: SectionId,
+        pub job_id: JobId,
+        pub trigger_type: String,
+        pub created_by: String,
+        pub created_at: Timestamp,
+    }
 }
 
 pub(crate) async fn insert(tx: &mut Tx<'_>, org: &OrgId, run: &ActionRun) -> Result<()> {
@@ -45,13 +30,13 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, org: &OrgId, run: &ActionRun) -> Res
 
 impl Store {
     pub async fn action_run(&self, org: &OrgId, install: &InstallId, id: &ActionRunId) -> Result<ActionRun> {
-        let (org, install, id) = (org.clone(), install.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, install, id) = (org.clone(), install.clone(), id.clone());
+            .glance((org.clone(), install.clone(), id.clone()), |tx, (org, install, id)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND install_id = $2 AND id = $3");
-                    from_row(&tx.get(sql, params![&org, &install, &id]).await?.ok_or(StoreError::NotFound("run"))?)
+                    let sql = select!(ActionRun, "WHERE org_id = $1 AND install_id = $2 AND id = $3");
+                    ActionRun::from_row(
+                        &tx.get(sql, params![&org, &install, &id]).await?.ok_or(StoreError::NotFound("run"))?,
+                    )
                 })
             })
             .await
@@ -65,19 +50,14 @@ impl Store {
         workflow: &WorkflowId,
         step: Option<&StepId>,
     ) -> Result<Option<ActionRun>> {
-        let (org, install, workflow, step) = (org.clone(), install.clone(), workflow.clone(), step.cloned());
         self.main()
-            .glance(move |tx| {
-                let (org, install, workflow, step) = (org.clone(), install.clone(), workflow.clone(), step.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .glance((org.clone(), install.clone(), workflow.clone(), step.cloned()), |tx, (org, install, workflow, step)| { Box::pin(async move {
+                    let sql = select!(ActionRun,
                         "WHERE org_id = $1 AND install_id = $2 AND job_id IN (SELECT j.id FROM jobs j JOIN workflow_steps s ON s.id = j.step_id WHERE s.workflow_id = $3 AND (CAST($4 AS TEXT) IS NULL OR s.id = $4)) ORDER BY id LIMIT 1"
                     );
                     let params = params![&org, &install, &workflow, step.as_ref()];
-                    tx.get(sql, params).await?.as_ref().map(from_row).transpose()
-                })
-            })
+                    tx.get(sql, params).await?.as_ref().map(ActionRun::from_row).transpose()
+                }) })
             .await
     }
 
@@ -90,42 +70,30 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<ActionRun>> {
-        let (org, install, action) = (org.clone(), install.clone(), action.map(str::to_owned));
         self.main()
-            .read(move |tx| {
-                let (org, install, action) = (org.clone(), install.clone(), action.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .read((org.clone(), install.clone(), action.map(str::to_owned), offset, limit), |tx, (org, install, action, offset, limit)| { Box::pin(async move {
+                    let sql = select!(ActionRun,
                         "WHERE org_id = $1 AND install_id = $2 AND (CAST($3 AS TEXT) IS NULL OR entity_id = $3) ORDER BY id DESC LIMIT $4 OFFSET $5"
                     );
-                    tx.query(sql, params![&org, &install, action, limit, offset]).await?.iter().map(from_row).collect()
-                })
-            })
+                    tx.query(sql, params![&org, &install, action, limit, offset]).await?.iter().map(ActionRun::from_row).collect()
+                }) })
             .await
     }
 
     /// The last run of every action on an install; or the last one that finished, whose outputs stand.
     pub async fn last_runs(&self, install: &Install, finished: bool) -> Result<Vec<ActionRun>> {
-        let install = install.clone();
-        self.main()
-            .read(move |tx| {
-                let Install { id, org_id: org, app_id: app, .. } = install.clone();
-                Box::pin(async move {
-                    let sql = if finished {
-                        static_sql!(
-                            COLUMNS,
-                            "WHERE org_id = $1 AND id IN (SELECT (SELECT r.id FROM action_runs r JOIN jobs j ON j.id = r.job_id WHERE r.install_id = $2 AND r.entity_id = e.id AND j.state = 'finished' ORDER BY r.id DESC LIMIT 1) FROM entities e WHERE e.app_id = $3 AND e.kind = 'action')"
-                        )
-                    } else {
-                        static_sql!(
-                            COLUMNS,
-                            "WHERE org_id = $1 AND id IN (SELECT (SELECT r.id FROM action_runs r WHERE r.install_id = $2 AND r.entity_id = e.id ORDER BY r.id DESC LIMIT 1) FROM entities e WHERE e.app_id = $3 AND e.kind = 'action')"
-                        )
-                    };
-                    tx.query(sql, params![&org, &id, &app]).await?.iter().map(from_row).collect()
-                })
-            })
-            .await
+        let sql = if finished {
+            select!(
+                ActionRun,
+                "WHERE org_id = $1 AND id IN (SELECT (SELECT r.id FROM action_runs r JOIN jobs j ON j.id = r.job_id WHERE r.install_id = $2 AND r.entity_id = e.id AND j.state = 'finished' ORDER BY r.id DESC LIMIT 1) FROM entities e WHERE e.app_id = $3 AND e.kind = 'action')"
+            )
+        } else {
+            select!(
+                ActionRun,
+                "WHERE org_id = $1 AND id IN (SELECT (SELECT r.id FROM action_runs r WHERE r.install_id = $2 AND r.entity_id = e.id ORDER BY r.id DESC LIMIT 1) FROM entities e WHERE e.app_id = $3 AND e.kind = 'action')"
+            )
+        };
+        let rows = self.main().query(sql, params![&install.org_id, &install.id, &install.app_id]).await?;
+        rows.iter().map(ActionRun::from_row).collect()
     }
 }

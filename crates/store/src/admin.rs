@@ -116,20 +116,19 @@ impl Store {
     /// master keys are not needed any more.
     pub async fn rewrap(&self) -> Result<u64> {
         let masters = self.masters().clone();
-        let read = |sql: &'static str| self.main().read(move |tx| Box::pin(async move { tx.query(sql, vec![]).await }));
         let mut changes = Vec::new();
-        for row in read("SELECT org_id, id, master_id, wrapped FROM data_keys").await? {
-            let (org, id): (model::OrgId, u64) = (row.get(0)?, row.get(1)?);
+        for row in self.main().query("SELECT org_id, id, master_id, wrapped FROM data_keys", vec![]).await? {
+            let (org, id): (model::OrgId, u64) = (row.get("org_id")?, row.get("id")?);
             let place = crypto::data_key_place(&org, id as u32);
-            let (old, wrapped) = (row.get::<String>(2)?, row.get::<Vec<u8>>(3)?);
+            let (old, wrapped) = (row.get::<String>("master_id")?, row.get::<Vec<u8>>("wrapped")?);
             if let Some((master, fresh)) = masters.rewrap(&old, &place, &wrapped)? {
                 let sql = "UPDATE data_keys SET master_id = $3, wrapped = $4 WHERE org_id = $1 AND id = $2";
                 changes.push((sql, params![&org, id, master, fresh]));
             }
         }
-        for row in read("SELECT fingerprint, master_id, wrapped FROM signing_keys").await? {
-            let fingerprint: String = row.get(0)?;
-            let (old, wrapped) = (row.get::<String>(1)?, row.get::<Vec<u8>>(2)?);
+        for row in self.main().query("SELECT fingerprint, master_id, wrapped FROM signing_keys", vec![]).await? {
+            let fingerprint: String = row.get("fingerprint")?;
+            let (old, wrapped) = (row.get::<String>("master_id")?, row.get::<Vec<u8>>("wrapped")?);
             if let Some((master, fresh)) = masters.rewrap(&old, &signing::place(&fingerprint), &wrapped)? {
                 let sql = "UPDATE signing_keys SET master_id = $2, wrapped = $3 WHERE fingerprint = $1";
                 changes.push((sql, params![fingerprint, master, fresh]));
@@ -137,11 +136,10 @@ impl Store {
         }
         let count = changes.len() as u64;
         self.main()
-            .write(move |tx| {
-                let changes = changes.clone();
+            .write(changes, |tx, changes| {
                 Box::pin(async move {
                     for (sql, values) in changes {
-                        tx.exec(sql, values).await?;
+                        tx.exec(*sql, values.clone()).await?;
                     }
                     Ok(())
                 })

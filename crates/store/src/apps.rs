@@ -1,12 +1,9 @@
 //! Apps and installs.
 
-use std::sync::Arc;
-
 use model::{AccountId, AppId, ConfigId, InstallId, OrgId, RunnerId, Timestamp, WorkflowId, id};
 use serde_json::Value as Json;
 
-use crate::accounts::static_sql;
-use crate::db::{Row, Tx, params};
+use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::inputs::{InstallInputs, insert_inputs};
@@ -14,87 +11,55 @@ use crate::runners::{NewRunner, RunnerChange, apply_change, insert_runner};
 use crate::workflows::{PlannedWorkflow, insert_workflow};
 use crate::{Result, Store, StoreError, workflows};
 
-#[derive(Debug, Clone)]
-pub struct App {
-    pub id: AppId,
-    pub org_id: OrgId,
-    pub name: String,
-    pub display_name: String,
-    pub description: String,
-    /// What clients keep with an app: where its files are, colours of labels, and the like.
-    pub settings: Json,
-    pub created_by: AccountId,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct App from "apps" {
+        pub id: AppId,
+        pub org_id: OrgId,
+        pub name: String,
+        pub display_name: String,
+        pub description: String,
+        /// What clients keep with an app: where its files are, colours of labels, and the like.
+        pub settings: Json,
+        pub created_by: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 pub type NewApp = App;
 
-#[derive(Debug, Clone)]
-pub struct Install {
-    pub id: InstallId,
-    pub org_id: OrgId,
-    pub app_id: AppId,
-    pub name: String,
-    /// `aws`, `azure`, `gcp` or `local`.
-    pub platform: String,
-    /// Region and the like, as the API has it.
-    pub cloud: Json,
-    pub runner_id: RunnerId,
-    /// The version of the app that it is at; none: the newest.
-    pub config_id: Option<ConfigId>,
-    /// Approvals (`approval_option`), `labels`, which `components` are in, and who keeps it (`managed_by`).
-    pub settings: Json,
-    pub created_by: AccountId,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Install from "installs" {
+        pub id: InstallId,
+        pub org_id: OrgId,
+        pub app_id: AppId,
+        pub name: String,
+        /// `aws`, `azure`, `gcp` or `local`.
+        pub platform: String,
+        /// Region and the like, as the API has it.
+        pub cloud: Json,
+        pub runner_id: RunnerId,
+        /// The version of the app that it is at; none: the newest.
+        pub config_id: Option<ConfigId>,
+        /// Approvals (`approval_option`), `labels`, which `components` are in, and who keeps it (`managed_by`).
+        pub settings: Json,
+        pub created_by: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 pub type NewInstall = Install;
 
-const APP_COLUMNS: &str =
-    "SELECT id, org_id, name, display_name, description, created_by, created_at, updated_at, settings FROM apps";
-
-fn app_from(row: &Row) -> Result<App> {
-    Ok(App {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        name: row.get(2)?,
-        display_name: row.get(3)?,
-        description: row.get(4)?,
-        created_by: row.get(5)?,
-        created_at: row.get(6)?,
-        updated_at: row.get(7)?,
-        settings: row.json(8)?,
-    })
-}
-
-const INSTALL_COLUMNS: &str = "SELECT id, org_id, app_id, name, platform, cloud, runner_id, created_by, created_at, updated_at, config_id, settings FROM installs";
-
-fn install_from(row: &Row) -> Result<Install> {
-    Ok(Install {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        app_id: row.get(2)?,
-        name: row.get(3)?,
-        platform: row.get(4)?,
-        cloud: row.json(5)?,
-        runner_id: row.get(6)?,
-        created_by: row.get(7)?,
-        created_at: row.get(8)?,
-        updated_at: row.get(9)?,
-        config_id: row.get(10)?,
-        settings: row.json(11)?,
-    })
-}
-
 async fn find_app(tx: &mut Tx<'_>, org: &OrgId, name_or_id: &str) -> Result<App> {
     let sql = if id::is_valid(AppId::PREFIX, name_or_id) {
-        static_sql!(APP_COLUMNS, "WHERE org_id = $1 AND id = $2")
+        select!(App, "WHERE org_id = $1 AND id = $2")
     } else {
-        static_sql!(APP_COLUMNS, "WHERE org_id = $1 AND name = $2")
+        select!(App, "WHERE org_id = $1 AND name = $2")
     };
-    app_from(&tx.get(sql, params![org, name_or_id]).await?.ok_or(StoreError::NotFound("app"))?)
+    App::from_row(&tx.get(sql, params![org, name_or_id]).await?.ok_or(StoreError::NotFound("app"))?)
 }
 
 /// A pattern for LIKE: the text anywhere, in any case. Wildcards in it mean themselves.
@@ -115,15 +80,13 @@ pub(crate) fn only<T>(what: &'static str, name: &str, mut found: Vec<T>) -> Resu
 impl Store {
     pub async fn create_app(&self, app: NewApp, idem: Option<Idempotency>) -> Result<Created> {
         self.main()
-            .write(move |tx| {
-                let (app, idem) = (app.clone(), idem.clone());
-                Box::pin(async move {
+            .write((app, idem), |tx, (app, idem)| { Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
                     }
                     let taken = "SELECT id FROM apps WHERE org_id = $1 AND name = $2";
                     if tx.get(taken, params![&app.org_id, &app.name]).await?.is_some() {
-                        return Err(StoreError::NameTaken(app.name));
+                        return Err(StoreError::NameTaken(app.name.clone()));
                     }
                     tx.exec(
                         "INSERT INTO apps (id, org_id, name, display_name, description, created_by, created_at, updated_at, settings) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)",
@@ -141,21 +104,17 @@ impl Store {
                     record(tx, note).await?;
                     remember(tx, idem.as_ref(), app.id.as_str(), app.created_at).await?;
                     Ok(Created { id: app.id.to_string(), replayed: false })
-                })
-            })
+                }) })
             .await
     }
 
     /// Writes an app as it shall be: a new name, description, or settings.
     pub async fn update_app(&self, app: App, actor: &AccountId) -> Result<App> {
-        let actor = actor.clone();
         self.main()
-            .write(move |tx| {
-                let (app, actor) = (app.clone(), actor.clone());
-                Box::pin(async move {
+            .write((app, actor.clone()), |tx, (app, actor)| { Box::pin(async move {
                     let taken = "SELECT id FROM apps WHERE org_id = $1 AND name = $2 AND id <> $3";
                     if tx.get(taken, params![&app.org_id, &app.name, &app.id]).await?.is_some() {
-                        return Err(StoreError::NameTaken(app.name));
+                        return Err(StoreError::NameTaken(app.name.clone()));
                     }
                     let changed = tx
                         .exec(
@@ -170,22 +129,19 @@ impl Store {
                     let (now, subject) = (app.updated_at, ("app", app.id.as_str()));
                     let note = Note { org: &app.org_id, now, kind: "app.updated", subject, actor: actor.as_str(), data };
                     record(tx, note).await?;
-                    Ok(app)
-                })
-            })
+                    Ok(app.clone())
+                }) })
             .await
     }
 
     /// Deletes an app that has no installs, with all its versions.
     pub async fn delete_app(&self, app: &App, actor: &AccountId, now: Timestamp) -> Result<()> {
-        let (app, actor) = (app.clone(), actor.clone());
         self.main()
-            .write(move |tx| {
-                let (app, actor) = (app.clone(), actor.clone());
+            .write((app.clone(), actor.clone(), now), |tx, (app, actor, now)| {
                 Box::pin(async move {
-                    let count = "SELECT COUNT(*) FROM installs WHERE app_id = $1";
+                    let count = "SELECT COUNT(*) AS count FROM installs WHERE app_id = $1";
                     let row = tx.get(count, params![&app.id]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
-                    let installs: u64 = row.get(0)?;
+                    let installs: u64 = row.get("count")?;
                     if installs > 0 {
                         let name = &app.name;
                         let count = if installs == 1 { "an install".into() } else { format!("{installs} installs") };
@@ -204,7 +160,7 @@ impl Store {
                     let data = serde_json::json!({ "name": app.name });
                     let subject = ("app", app.id.as_str());
                     let note =
-                        Note { org: &app.org_id, now, kind: "app.deleted", subject, actor: actor.as_str(), data };
+                        Note { org: &app.org_id, now: *now, kind: "app.deleted", subject, actor: actor.as_str(), data };
                     record(tx, note).await
                 })
             })
@@ -212,26 +168,22 @@ impl Store {
     }
 
     pub async fn app(&self, org: &OrgId, name_or_id: &str) -> Result<App> {
-        let (org, name) = (org.clone(), name_or_id.to_owned());
         self.main()
-            .glance(move |tx| {
-                let (org, name) = (org.clone(), name.clone());
-                Box::pin(async move { find_app(tx, &org, &name).await })
+            .glance((org.clone(), name_or_id.to_owned()), |tx, (org, name)| {
+                Box::pin(async move { find_app(tx, org, name).await })
             })
             .await
     }
 
     pub async fn apps(&self, org: &OrgId, query: &str, offset: u64, limit: u64) -> Result<Vec<App>> {
-        let (org, query) = (org.clone(), contains(query));
         self.main()
-            .read(move |tx| {
-                let (org, query) = (org.clone(), query.clone());
+            .read((org.clone(), contains(query), offset, limit), |tx, (org, query, offset, limit)| {
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        APP_COLUMNS,
+                    let sql = select!(
+                        App,
                         "WHERE org_id = $1 AND LOWER(name) LIKE $2 ESCAPE '!' ORDER BY id DESC LIMIT $3 OFFSET $4"
                     );
-                    tx.query(sql, params![&org, query, limit, offset]).await?.iter().map(app_from).collect()
+                    tx.query(sql, params![&org, query, limit, offset]).await?.iter().map(App::from_row).collect()
                 })
             })
             .await
@@ -254,17 +206,14 @@ impl Store {
         };
         let created = self
             .main()
-            .write(move |tx| {
-                let (install, runner, inputs, idem) = (install.clone(), runner.clone(), inputs.clone(), idem.clone());
-                let first = first.clone();
-                Box::pin(async move {
+            .write((install, runner, inputs, idem, first), |tx, (install, runner, inputs, idem, first)| { Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
                     }
                     find_app(tx, &install.org_id, install.app_id.as_str()).await?;
                     let taken = "SELECT id FROM installs WHERE app_id = $1 AND name = $2";
                     if tx.get(taken, params![&install.app_id, &install.name]).await?.is_some() {
-                        return Err(StoreError::NameTaken(install.name));
+                        return Err(StoreError::NameTaken(install.name.clone()));
                     }
                     let now = install.created_at;
                     tx.exec(
@@ -272,8 +221,8 @@ impl Store {
                         params![&install.id, &install.org_id, &install.app_id, &install.name, &install.platform, install.cloud.to_string(), &install.runner_id, &install.created_by, now, install.config_id.as_ref(), install.settings.to_string()],
                     )
                     .await?;
-                    insert_runner(tx, &runner, now).await?;
-                    insert_inputs(tx, &install.org_id, &inputs).await?;
+                    insert_runner(tx, runner, now).await?;
+                    insert_inputs(tx, &install.org_id, inputs).await?;
                     let note = Note {
                         org: &install.org_id,
                         now,
@@ -283,13 +232,12 @@ impl Store {
                         data: serde_json::json!({ "name": install.name, "app_id": install.app_id }),
                     };
                     record(tx, note).await?;
-                    if let Some(first) = &first {
+                    if let Some(first) = first {
                         insert_workflow(tx, first).await?;
                     }
                     remember(tx, idem.as_ref(), install.id.as_str(), now).await?;
                     Ok(Created { id: install.id.to_string(), replayed: false })
-                })
-            })
+                }) })
             .await?;
         self.wake_workflows(&org);
         Ok(created)
@@ -305,21 +253,18 @@ impl Store {
         actor: &str,
         now: Timestamp,
     ) -> Result<bool> {
-        let (install, actor) = (install.clone(), actor.to_owned());
         self.main()
-            .write(move |tx| {
-                let (install, actor) = (install.clone(), actor.clone());
-                Box::pin(async move {
+            .write((install.clone(), actor.to_owned(), moves, now), |tx, (install, actor, moves, now)| { Box::pin(async move {
                     let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND (CAST($2 AS BIGINT) IS NULL OR moves = $2)";
                     if tx.exec(sql, params![&install.id, moves]).await? != 1 {
                         return Ok(false);
                     }
                     let open = "SELECT id FROM workflows WHERE install_id = $1 AND status IN ('pending', 'in-progress', 'approval-awaiting') LIMIT 1";
                     if moves.is_some() && let Some(open) = tx.get(open, params![&install.id]).await? {
-                        let (id, name) = (open.get::<WorkflowId>(0)?, &install.name);
+                        let (id, name) = (open.get::<WorkflowId>("id")?, &install.name);
                         return Err(StoreError::Conflict(format!("workflow {id} of install `{name}` is not over")));
                     }
-                    apply_change(tx, &install.runner_id, &RunnerChange::Revoke, now).await?;
+                    apply_change(tx, &install.runner_id, &RunnerChange::Revoke, *now).await?;
                     for table in [
                         "DELETE FROM schedules WHERE install_id = $1",
                         "DELETE FROM revisions WHERE workspace_id IN (SELECT id FROM workspaces WHERE install_id = $1)",
@@ -340,24 +285,21 @@ impl Store {
                     let subject = ("install", install.id.as_str());
                     record(
                         tx,
-                        Note { org: &install.org_id, now, kind: "install.forgotten", subject, actor: &actor, data },
+                        Note { org: &install.org_id, now: *now, kind: "install.forgotten", subject, actor, data },
                     )
                     .await?;
                     Ok(true)
-                })
-            })
+                }) })
             .await
     }
 
     /// An install by its id alone, for those who know nothing else: whoever asks must prove more.
     pub async fn install_of_anyone(&self, id: &InstallId) -> Result<Install> {
-        let id = id.clone();
         self.main()
-            .glance(move |tx| {
-                let id = id.clone();
+            .glance(id.clone(), |tx, id| {
                 Box::pin(async move {
-                    let row = tx.get(static_sql!(INSTALL_COLUMNS, "WHERE id = $1"), params![&id]).await?;
-                    install_from(&row.ok_or(StoreError::NotFound("install"))?)
+                    let row = tx.get(select!(Install, "WHERE id = $1"), params![&id]).await?;
+                    Install::from_row(&row.ok_or(StoreError::NotFound("install"))?)
                 })
             })
             .await
@@ -376,25 +318,23 @@ impl Store {
     where
         F: Fn(&mut Install) -> Result<()> + Send + Sync + 'static,
     {
-        let (owner, id, actor, change) = (org.clone(), id.clone(), actor.to_owned(), Arc::new(change));
         let install = self
             .main()
-            .write(move |tx| {
-                let (org, id, actor, change) = (owner.clone(), id.clone(), actor.clone(), Arc::clone(&change));
+            .write((org.clone(), id.clone(), actor.to_owned(), change, now), |tx, (org, id, actor, change, now)| {
                 Box::pin(async move {
-                    let sql = static_sql!(INSTALL_COLUMNS, "WHERE org_id = $1 AND id = $2");
+                    let sql = select!(Install, "WHERE org_id = $1 AND id = $2");
                     let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("install"))?;
-                    let mut install = install_from(&row)?;
+                    let mut install = Install::from_row(&row)?;
                     let before = (install.settings.clone(), install.name.clone());
                     change(&mut install)?;
                     if (&install.settings, &install.name) == (&before.0, &before.1) {
                         return Ok(install);
                     }
-                    install.updated_at = now;
+                    install.updated_at = *now;
                     if install.name != before.1 {
                         let taken = "SELECT id FROM installs WHERE app_id = $1 AND name = $2";
                         if tx.get(taken, params![&install.app_id, &install.name]).await?.is_some() {
-                            return Err(StoreError::NameTaken(install.name));
+                            return Err(StoreError::NameTaken(install.name.clone()));
                         }
                         // Its runner is known by the same name.
                         let sql = "UPDATE runners SET name = $2 WHERE id = $1";
@@ -403,10 +343,10 @@ impl Store {
                     let sql =
                         "UPDATE installs SET settings = $3, name = $4, updated_at = $5 WHERE org_id = $1 AND id = $2";
                     tx.exec(sql, params![&org, &id, install.settings.to_string(), &install.name, now]).await?;
-                    workflows::wake_install(tx, &id, now).await?;
+                    workflows::wake_install(tx, id, *now).await?;
                     let data = serde_json::json!({ "settings": install.settings, "name": install.name });
                     let subject = ("install", id.as_str());
-                    record(tx, Note { org: &org, now, kind: "install.updated", subject, actor: &actor, data }).await?;
+                    record(tx, Note { org, now: *now, kind: "install.updated", subject, actor, data }).await?;
                     Ok(install)
                 })
             })
@@ -416,18 +356,16 @@ impl Store {
     }
 
     pub async fn install(&self, org: &OrgId, name_or_id: &str) -> Result<Install> {
-        let (org, name) = (org.clone(), name_or_id.to_owned());
         self.main()
-            .glance(move |tx| {
-                let (org, name) = (org.clone(), name.clone());
+            .glance((org.clone(), name_or_id.to_owned()), |tx, (org, name)| {
                 Box::pin(async move {
-                    let sql = if id::is_valid(InstallId::PREFIX, &name) {
-                        static_sql!(INSTALL_COLUMNS, "WHERE org_id = $1 AND id = $2")
+                    let sql = if id::is_valid(InstallId::PREFIX, name) {
+                        select!(Install, "WHERE org_id = $1 AND id = $2")
                     } else {
-                        static_sql!(INSTALL_COLUMNS, "WHERE org_id = $1 AND name = $2 LIMIT 20")
+                        select!(Install, "WHERE org_id = $1 AND name = $2 LIMIT 20")
                     };
                     let rows = tx.query(sql, params![&org, &name]).await?;
-                    only("install", &name, rows.iter().map(install_from).collect::<Result<_>>()?)
+                    only("install", name, rows.iter().map(Install::from_row).collect::<Result<_>>()?)
                 })
             })
             .await
@@ -442,19 +380,14 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<Install>> {
-        let (org, app, query) = (org.clone(), app.cloned(), contains(query));
         self.main()
-            .read(move |tx| {
-                let (org, app, query) = (org.clone(), app.clone(), query.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        INSTALL_COLUMNS,
+            .read((org.clone(), app.cloned(), contains(query), offset, limit), |tx, (org, app, query, offset, limit)| { Box::pin(async move {
+                    let sql = select!(Install,
                         "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND LOWER(name) LIKE $3 ESCAPE '!' ORDER BY id DESC LIMIT $4 OFFSET $5"
                     );
                     let rows = tx.query(sql, params![&org, app.as_ref(), query, limit, offset]).await?;
-                    rows.iter().map(install_from).collect()
-                })
-            })
+                    rows.iter().map(Install::from_row).collect()
+                }) })
             .await
     }
 }

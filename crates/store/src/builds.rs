@@ -3,8 +3,7 @@
 use model::build::{Artifact, BuiltFrom, Credentials};
 use model::{AccountId, AppId, BuildId, ConfigId, JobId, JobState, OrgId, SectionId, Timestamp};
 
-use crate::accounts::static_sql;
-use crate::db::{Row, Tx, params};
+use crate::db::{Table, Tx, made_once, params, select, table, text_values};
 use crate::events::{Note, record};
 use crate::notify::topic;
 use crate::{Result, Store, StoreError};
@@ -34,31 +33,35 @@ impl BuildStatus {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct Build {
-    pub id: BuildId,
-    pub org_id: OrgId,
-    pub app_id: AppId,
-    pub component_id: String,
-    pub component: String,
-    /// The component's section in the config that it was built from.
-    pub section_id: SectionId,
-    pub config_version: u64,
-    /// Digest of the recipe.
-    pub recipe: String,
-    pub status: BuildStatus,
-    pub description: String,
-    /// None where there is nothing to run.
-    pub job_id: Option<JobId>,
-    pub git_ref: String,
-    pub same_as: Option<BuildId>,
-    pub source: BuiltFrom,
-    pub artifact: Option<Artifact>,
-    pub cache_hits: u64,
-    pub cache_steps: u64,
-    pub created_by: String,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+text_values!(BuildStatus);
+
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Build from "builds" {
+        pub id: BuildId,
+        pub org_id: OrgId,
+        pub app_id: AppId,
+        pub component_id: String,
+        pub component: String,
+        /// The component's section in the config that it was built from.
+        pub section_id: SectionId,
+        pub config_version: u64,
+        /// Digest of the recipe.
+        pub recipe: String,
+        pub status: BuildStatus,
+        pub description: String,
+        /// None where there is nothing to run.
+        pub job_id: Option<JobId>,
+        pub git_ref: String,
+        pub same_as: Option<BuildId>,
+        pub source: BuiltFrom,
+        pub artifact: Option<Artifact>,
+        pub cache_hits: u64,
+        pub cache_steps: u64,
+        pub created_by: String,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 /// How a build ended.
@@ -71,33 +74,6 @@ pub struct BuildEnd {
     pub artifact: Option<Artifact>,
     pub cache_hits: u64,
     pub cache_steps: u64,
-}
-
-const COLUMNS: &str = "SELECT id, org_id, app_id, component_id, component, section_id, config_version, recipe, status, description, job_id, git_ref, same_as, source, artifact, cache_hits, cache_steps, created_by, created_at, updated_at FROM builds";
-
-fn from_row(row: &Row) -> Result<Build> {
-    Ok(Build {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        app_id: row.get(2)?,
-        component_id: row.get(3)?,
-        component: row.get(4)?,
-        section_id: row.get(5)?,
-        config_version: row.get(6)?,
-        recipe: row.get(7)?,
-        status: BuildStatus::parse(&row.get::<String>(8)?).ok_or_else(|| StoreError::corrupt("build"))?,
-        description: row.get(9)?,
-        job_id: row.get(10)?,
-        git_ref: row.get(11)?,
-        same_as: row.get(12)?,
-        source: row.json(13)?,
-        artifact: row.json_opt(14)?,
-        cache_hits: row.get(15)?,
-        cache_steps: row.get(16)?,
-        created_by: row.get(17)?,
-        created_at: row.get(18)?,
-        updated_at: row.get(19)?,
-    })
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String> {
@@ -128,7 +104,7 @@ async fn note(tx: &mut Tx<'_>, build: &Build, now: Timestamp, actor: &str) -> Re
 pub(crate) async fn open_job(tx: &mut Tx<'_>, build: &Build) -> Result<Option<JobId>> {
     let sql =
         "SELECT job_id FROM builds WHERE component_id = $1 AND recipe = $2 AND status = 'open' AND job_id IS NOT NULL";
-    tx.get(sql, params![&build.component_id, &build.recipe]).await?.map(|row| row.get(0)).transpose()
+    tx.get(sql, params![&build.component_id, &build.recipe]).await?.map(|row| row.get("job_id")).transpose()
 }
 
 /// Which builds of an org are asked for.
@@ -142,24 +118,17 @@ impl Store {
     /// A build that needs no job.
     pub async fn add_build(&self, build: Build) -> Result<()> {
         let org = build.org_id.clone();
-        self.main()
-            .write(move |tx| {
-                let build = build.clone();
-                Box::pin(async move { insert(tx, &build).await })
-            })
-            .await?;
+        self.main().write(build, |tx, build| Box::pin(async move { insert(tx, build).await })).await?;
         self.notifier().wake(topic::org(&org));
         Ok(())
     }
 
     pub async fn build(&self, org: &OrgId, id: &BuildId) -> Result<Build> {
-        let (org, id) = (org.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, id) = (org.clone(), id.clone());
+            .glance((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
-                    from_row(&tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("build"))?)
+                    let sql = select!(Build, "WHERE org_id = $1 AND id = $2");
+                    Build::from_row(&tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("build"))?)
                 })
             })
             .await
@@ -167,13 +136,11 @@ impl Store {
 
     /// The build that a job makes, where it makes one.
     pub async fn build_of_job(&self, org: &OrgId, job: &JobId) -> Result<Option<Build>> {
-        let (org, job) = (org.clone(), job.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, job) = (org.clone(), job.clone());
+            .glance((org.clone(), job.clone()), |tx, (org, job)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND job_id = $2");
-                    tx.get(sql, params![&org, &job]).await?.as_ref().map(from_row).transpose()
+                    let sql = select!(Build, "WHERE org_id = $1 AND job_id = $2");
+                    tx.get(sql, params![&org, &job]).await?.as_ref().map(Build::from_row).transpose()
                 })
             })
             .await
@@ -181,30 +148,23 @@ impl Store {
 
     /// Newest first.
     pub async fn builds(&self, org: &OrgId, filter: BuildFilter, offset: u64, limit: u64) -> Result<Vec<Build>> {
-        let org = org.clone();
         self.main()
-            .read(move |tx| {
-                let (org, filter) = (org.clone(), filter.clone());
-                Box::pin(async move {
+            .read((org.clone(), filter, offset, limit), |tx, (org, filter, offset, limit)| { Box::pin(async move {
                     // The narrowest column first, so that its index is used.
                     let sql = match &filter {
-                        BuildFilter { component: Some(_), .. } => static_sql!(
-                            COLUMNS,
+                        BuildFilter { component: Some(_), .. } => select!(Build,
                             "WHERE (org_id || '') = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND component_id = $3 ORDER BY id DESC LIMIT $4 OFFSET $5"
                         ),
-                        BuildFilter { app: Some(_), .. } => static_sql!(
-                            COLUMNS,
+                        BuildFilter { app: Some(_), .. } => select!(Build,
                             "WHERE (org_id || '') = $1 AND app_id = $2 AND (CAST($3 AS TEXT) IS NULL OR component_id = $3) ORDER BY id DESC LIMIT $4 OFFSET $5"
                         ),
-                        BuildFilter { .. } => static_sql!(
-                            COLUMNS,
+                        BuildFilter { .. } => select!(Build,
                             "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND (CAST($3 AS TEXT) IS NULL OR component_id = $3) ORDER BY id DESC LIMIT $4 OFFSET $5"
                         ),
                     };
                     let given = params![&org, filter.app.as_ref(), filter.component.as_ref(), limit, offset];
-                    tx.query(sql, given).await?.iter().map(from_row).collect()
-                })
-            })
+                    tx.query(sql, given).await?.iter().map(Build::from_row).collect()
+                }) })
             .await
     }
 
@@ -216,45 +176,37 @@ impl Store {
         recipe: &str,
         open: bool,
     ) -> Result<Option<Build>> {
-        let (org, component, recipe) = (org.clone(), component.to_owned(), recipe.to_owned());
         let status = if open { BuildStatus::Open } else { BuildStatus::Active };
         self.main()
-            .glance(move |tx| {
-                let (org, component, recipe) = (org.clone(), component.clone(), recipe.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .glance((org.clone(), component.to_owned(), recipe.to_owned(), status), |tx, (org, component, recipe, status)| { Box::pin(async move {
+                    let sql = select!(Build,
                         "WHERE org_id = $1 AND component_id = $2 AND recipe = $3 AND status = $4 ORDER BY id DESC LIMIT 1"
                     );
                     let given = params![&org, component, recipe, status.as_str()];
-                    tx.get(sql, given).await?.as_ref().map(from_row).transpose()
-                })
-            })
+                    tx.get(sql, given).await?.as_ref().map(Build::from_row).transpose()
+                }) })
             .await
     }
 
     /// Open builds whose job has ended, oldest first.
     pub async fn ended_builds(&self, limit: u64) -> Result<Vec<Build>> {
         self.main()
-            .read(move |tx| {
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .read(limit, |tx, limit| { Box::pin(async move {
+                    let sql = select!(Build,
                         "WHERE status = 'open' AND job_id IN (SELECT b.job_id FROM builds b JOIN jobs j ON j.id = b.job_id WHERE b.status = 'open' AND j.state IN ('finished', 'failed', 'timed-out', 'cancelled', 'not-attempted')) ORDER BY id LIMIT $1"
                     );
-                    tx.query(sql, params![limit]).await?.iter().map(from_row).collect()
-                })
-            })
+                    tx.query(sql, params![limit]).await?.iter().map(Build::from_row).collect()
+                }) })
             .await
     }
 
     /// Orgs that wait for a build.
     pub async fn orgs_with_open_builds(&self) -> Result<Vec<OrgId>> {
         self.main()
-            .read(move |tx| {
+            .read((), |tx, ()| {
                 Box::pin(async move {
                     let rows = tx.query("SELECT DISTINCT org_id FROM builds WHERE status = 'open'", vec![]).await?;
-                    rows.iter().map(|row| row.get(0)).collect()
+                    rows.iter().map(|row| row.get("org_id")).collect()
                 })
             })
             .await
@@ -262,13 +214,10 @@ impl Store {
 
     /// Writes how an open build ended; the first to say so wins.
     pub async fn end_build(&self, build: &Build, end: BuildEnd, now: Timestamp) -> Result<Build> {
-        let build = build.clone();
         let org = build.org_id.clone();
         let ended = self
             .main()
-            .write(move |tx| {
-                let (mut build, end) = (build.clone(), end.clone());
-                Box::pin(async move {
+            .write((build.clone(), end, now), |tx, (build, end, now)| { Box::pin(async move {
                     let artifact = end.artifact.as_ref().map(json).transpose()?;
                     let changed = tx
                         .exec(
@@ -277,12 +226,12 @@ impl Store {
                         )
                         .await?;
                     if changed == 0 {
-                        let sql = static_sql!(COLUMNS, "WHERE id = $1");
+                        let sql = select!(Build, "WHERE id = $1");
                         let row = tx.get(sql, params![&build.id]).await?;
-                        return from_row(&row.ok_or(StoreError::NotFound("build"))?);
+                        return Build::from_row(&row.ok_or(StoreError::NotFound("build"))?);
                     }
-                    let BuildEnd { status, description, same_as, source, artifact, cache_hits, cache_steps } = end;
-                    build = Build {
+                    let BuildEnd { status, description, same_as, source, artifact, cache_hits, cache_steps } = end.clone();
+                    let build = Build {
                         status,
                         description,
                         same_as,
@@ -290,13 +239,12 @@ impl Store {
                         artifact,
                         cache_hits,
                         cache_steps,
-                        updated_at: now,
-                        ..build
+                        updated_at: *now,
+                        ..build.clone()
                     };
-                    note(tx, &build, now, "ferry").await?;
+                    note(tx, &build, *now, "ferry").await?;
                     Ok(build)
-                })
-            })
+                }) })
             .await?;
         self.notifier().wake(topic::org(&org));
         Ok(ended)
@@ -305,13 +253,11 @@ impl Store {
     /// Active configs whose builds nobody has planned: org, app, config.
     pub async fn unplanned_configs(&self, limit: u64) -> Result<Vec<(OrgId, AppId, ConfigId)>> {
         self.main()
-            .read(move |tx| {
-                Box::pin(async move {
+            .read(limit, |tx, limit| { Box::pin(async move {
                     let sql = "SELECT org_id, app_id, id FROM configs WHERE status = 'active' AND builds_at IS NULL ORDER BY id LIMIT $1";
                     let rows = tx.query(sql, params![limit]).await?;
-                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).collect()
-                })
-            })
+                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("app_id")?, row.get("id")?))).collect()
+                }) })
             .await
     }
 
@@ -325,10 +271,8 @@ impl Store {
     }
 
     async fn set_planned(&self, config: &ConfigId, at: Option<Timestamp>) -> Result<()> {
-        let config = config.clone();
         self.main()
-            .write(move |tx| {
-                let config = config.clone();
+            .write((config.clone(), at), |tx, (config, at)| {
                 Box::pin(async move {
                     tx.exec("UPDATE configs SET builds_at = $2 WHERE id = $1", params![&config, at]).await?;
                     Ok(())
@@ -338,42 +282,28 @@ impl Store {
     }
 }
 
-/// A login at a git host or a registry, without its password.
-#[derive(Debug, Clone)]
-pub struct SourceLogin {
-    pub prefix: String,
-    pub username: String,
-    pub expires_at: Option<Timestamp>,
-    pub created_by: AccountId,
-    pub created_at: Timestamp,
+table! {
+    /// A login at a git host or a registry, without its password.
+    #[derive(Debug, Clone)]
+    pub struct SourceLogin from "source_credentials" {
+        pub prefix: String,
+        pub username: String,
+        pub expires_at: Option<Timestamp>,
+        pub created_by: AccountId,
+        pub created_at: Timestamp,
+    }
 }
 
 fn password_place(org: &OrgId, prefix: &str) -> String {
     format!("source_credentials|{org}|{prefix}")
 }
 
-const LOGINS: &str = "SELECT prefix, username, expires_at, created_by, created_at, password FROM source_credentials";
-
-fn login_from(row: &Row) -> Result<SourceLogin> {
-    Ok(SourceLogin {
-        prefix: row.get(0)?,
-        username: row.get(1)?,
-        expires_at: row.get(2)?,
-        created_by: row.get(3)?,
-        created_at: row.get(4)?,
-    })
-}
-
 impl Store {
     /// Keeps a login, in place of the one before.
     pub async fn put_source_login(&self, org: &OrgId, login: SourceLogin, password: &str) -> Result<()> {
-        let place = password_place(org, &login.prefix);
-        let sealed = self.org_keys(org).await?.seal(&place, password.as_bytes());
-        let org = org.clone();
+        let sealed = self.org_keys(org).await?.seal(&password_place(org, &login.prefix), password.as_bytes());
         self.main()
-            .write(move |tx| {
-                let (org, login, sealed) = (org.clone(), login.clone(), sealed.clone());
-                Box::pin(async move {
+            .write((org.clone(), login, sealed), |tx, (org, login, sealed)| { Box::pin(async move {
                     let gone = "DELETE FROM source_credentials WHERE org_id = $1 AND prefix = $2";
                     tx.exec(gone, params![&org, &login.prefix]).await?;
                     tx.exec(
@@ -384,20 +314,17 @@ impl Store {
                     let data = serde_json::json!({ "username": login.username, "expires_at": login.expires_at });
                     let subject = ("source", login.prefix.as_str());
                     let (now, actor) = (login.created_at, login.created_by.as_str());
-                    record(tx, Note { org: &org, now, kind: "source.login", subject, actor, data }).await
-                })
-            })
+                    record(tx, Note { org, now, kind: "source.login", subject, actor, data }).await
+                }) })
             .await
     }
 
     pub async fn source_logins(&self, org: &OrgId) -> Result<Vec<SourceLogin>> {
-        let org = org.clone();
         self.main()
-            .read(move |tx| {
-                let org = org.clone();
+            .read(org.clone(), |tx, org| {
                 Box::pin(async move {
-                    let sql = static_sql!(LOGINS, "WHERE org_id = $1 ORDER BY prefix");
-                    tx.query(sql, params![&org]).await?.iter().map(login_from).collect()
+                    let sql = select!(SourceLogin, "WHERE org_id = $1 ORDER BY prefix");
+                    tx.query(sql, params![&org]).await?.iter().map(SourceLogin::from_row).collect()
                 })
             })
             .await
@@ -410,10 +337,8 @@ impl Store {
         actor: &AccountId,
         now: Timestamp,
     ) -> Result<()> {
-        let (org, prefix, actor) = (org.clone(), prefix.to_owned(), actor.clone());
         self.main()
-            .write(move |tx| {
-                let (org, prefix, actor) = (org.clone(), prefix.clone(), actor.clone());
+            .write((org.clone(), prefix.to_owned(), actor.clone(), now), |tx, (org, prefix, actor, now)| {
                 Box::pin(async move {
                     let gone = "DELETE FROM source_credentials WHERE org_id = $1 AND prefix = $2";
                     if tx.exec(gone, params![&org, &prefix]).await? == 0 {
@@ -421,7 +346,7 @@ impl Store {
                     }
                     let subject = ("source", prefix.as_str());
                     let data = serde_json::json!({});
-                    record(tx, Note { org: &org, now, kind: "source.logout", subject, actor: actor.as_str(), data })
+                    record(tx, Note { org, now: *now, kind: "source.logout", subject, actor: actor.as_str(), data })
                         .await
                 })
             })
@@ -430,21 +355,15 @@ impl Store {
 
     /// The login for an address: that of the longest prefix. One that has expired is an error that says so.
     pub async fn source_credentials(&self, org: &OrgId, address: &str, now: Timestamp) -> Result<Option<Credentials>> {
-        let (org_id, address_) = (org.clone(), address.to_owned());
-        let found = self
-            .main()
-            .glance(move |tx| {
-                let (org, address) = (org_id.clone(), address_.clone());
-                Box::pin(async move {
-                    let rows = tx.query(static_sql!(LOGINS, "WHERE org_id = $1"), params![&org]).await?;
-                    let logins: Result<Vec<(SourceLogin, Vec<u8>)>> =
-                        rows.iter().map(|row| Ok((login_from(row)?, row.get(5)?))).collect();
-                    let fitting = logins?.into_iter().filter(|(login, _)| covers(&login.prefix, &address));
-                    Ok(fitting.max_by_key(|(login, _)| login.prefix.len()))
-                })
-            })
-            .await?;
-        let Some((login, sealed)) = found else { return Ok(None) };
+        let sql = made_once!(format!(
+            "SELECT {}, password FROM source_credentials WHERE org_id = $1",
+            SourceLogin::columns()
+        ));
+        let rows = self.main().query(sql, params![org]).await?;
+        let logins: Result<Vec<(SourceLogin, Vec<u8>)>> =
+            rows.iter().map(|row| Ok((SourceLogin::from_row(row)?, row.get("password")?))).collect();
+        let fitting = logins?.into_iter().filter(|(login, _)| covers(&login.prefix, address));
+        let Some((login, sealed)) = fitting.max_by_key(|(login, _)| login.prefix.len()) else { return Ok(None) };
         if let Some(at) = login.expires_at.filter(|at| *at <= now) {
             let prefix = &login.prefix;
             return Err(StoreError::Conflict(format!(

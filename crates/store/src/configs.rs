@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{AccountId, AppId, ConfigId, Digest, OrgId, SectionId, Timestamp};
 use serde_json::Value as Json;
 
-use crate::accounts::static_sql;
-use crate::db::{Row, Tx, params};
+use crate::db::{Table, Tx, params, select, table, text_values};
 use crate::entities::{self, NewEntity};
 use crate::events::{Note, record};
 use crate::notify::topic;
@@ -39,33 +38,33 @@ impl ConfigStatus {
         Self::ALL.iter().find(|(status, _)| *status == self).map_or("", |(_, text)| text)
     }
 
-    fn parse(text: &str) -> Result<Self> {
-        Self::ALL
-            .iter()
-            .find(|(_, known)| *known == text)
-            .map(|(s, _)| *s)
-            .ok_or_else(|| StoreError::corrupt("config status"))
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == text).map(|(status, _)| *status)
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct Config {
-    pub id: ConfigId,
-    pub org_id: OrgId,
-    pub app_id: AppId,
-    /// None while it is a draft.
-    pub version: Option<u64>,
-    pub status: ConfigStatus,
-    pub description: String,
-    pub digest: Option<Digest>,
-    pub same_as: Option<ConfigId>,
-    pub readme: String,
-    pub cli_version: String,
-    /// Opaque: what the client that synced it wants to find again.
-    pub state: String,
-    pub created_by: AccountId,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+text_values!(ConfigStatus);
+
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Config from "configs" {
+        pub id: ConfigId,
+        pub org_id: OrgId,
+        pub app_id: AppId,
+        /// None while it is a draft.
+        pub version: Option<u64>,
+        pub status: ConfigStatus,
+        pub description: String,
+        pub digest: Option<Digest>,
+        pub same_as: Option<ConfigId>,
+        pub readme: String,
+        pub cli_version: String,
+        /// Opaque: what the client that synced it wants to find again.
+        pub state: String,
+        pub created_by: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 /// A part of a config: a key of its document, or one element of it.
@@ -104,50 +103,19 @@ pub struct Commit {
     pub now: Timestamp,
 }
 
-const COLUMNS: &str = "SELECT id, org_id, app_id, version, status, description, digest, same_as, readme, cli_version, state, created_by, created_at, updated_at FROM configs";
-
-fn from_row(row: &Row) -> Result<Config> {
-    let digest: Option<String> = row.get(6)?;
-    Ok(Config {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        app_id: row.get(2)?,
-        version: row.get(3)?,
-        status: ConfigStatus::parse(&row.get::<String>(4)?)?,
-        description: row.get(5)?,
-        digest: digest.map(|d| Digest::parse(&d)).transpose().map_err(|_| StoreError::corrupt("digest"))?,
-        same_as: row.get(7)?,
-        readme: row.get(8)?,
-        cli_version: row.get(9)?,
-        state: row.get(10)?,
-        created_by: row.get(11)?,
-        created_at: row.get(12)?,
-        updated_at: row.get(13)?,
-    })
-}
-
-const SECTION_COLUMNS: &str =
-    "SELECT id, config_id, kind, name, entity_id, checksum, created_by, created_at, body FROM sections";
-
-/// A section as it lies in the database.
-struct SealedSection {
-    section: Section,
-    body: Vec<u8>,
-}
-
-fn section_from(row: &Row) -> Result<SealedSection> {
-    let section = Section {
-        id: row.get(0)?,
-        config_id: row.get(1)?,
-        kind: row.get(2)?,
-        name: row.get(3)?,
-        entity_id: row.get(4)?,
-        checksum: row.get(5)?,
-        body: Json::Null,
-        created_by: row.get(6)?,
-        created_at: row.get(7)?,
-    };
-    Ok(SealedSection { section, body: row.get(8)? })
+table! {
+    /// A section as it lies in the database.
+    struct SealedSection from "sections" {
+        id: SectionId,
+        config_id: ConfigId,
+        kind: String,
+        name: String,
+        entity_id: Option<String>,
+        checksum: String,
+        body: Vec<u8>,
+        created_by: AccountId,
+        created_at: Timestamp,
+    }
 }
 
 fn section_place(id: &SectionId) -> String {
@@ -155,16 +123,15 @@ fn section_place(id: &SectionId) -> String {
 }
 
 async fn config_of(tx: &mut Tx<'_>, org: &OrgId, app: &AppId, id: &ConfigId) -> Result<Config> {
-    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND app_id = $2 AND id = $3");
-    let found = from_row(&tx.get(sql, params![org, app, id]).await?.ok_or(StoreError::NotFound("config"))?)?;
+    let sql = select!(Config, "WHERE org_id = $1 AND app_id = $2 AND id = $3");
+    let found = Config::from_row(&tx.get(sql, params![org, app, id]).await?.ok_or(StoreError::NotFound("config"))?)?;
     let Some(same) = &found.same_as else { return Ok(found) };
-    from_row(&tx.get(sql, params![org, app, same]).await?.ok_or(StoreError::NotFound("config"))?)
+    Config::from_row(&tx.get(sql, params![org, app, same]).await?.ok_or(StoreError::NotFound("config"))?)
 }
 
 async fn active(tx: &mut Tx<'_>, org: &OrgId, app: &AppId) -> Result<Option<Config>> {
-    let sql =
-        static_sql!(COLUMNS, "WHERE org_id = $1 AND app_id = $2 AND status = 'active' ORDER BY version DESC LIMIT 1");
-    tx.get(sql, params![org, app]).await?.as_ref().map(from_row).transpose()
+    let sql = select!(Config, "WHERE org_id = $1 AND app_id = $2 AND status = 'active' ORDER BY version DESC LIMIT 1");
+    tx.get(sql, params![org, app]).await?.as_ref().map(Config::from_row).transpose()
 }
 
 async fn insert(tx: &mut Tx<'_>, config: &Config) -> Result<()> {
@@ -210,11 +177,10 @@ impl Store {
     pub async fn create_draft(&self, config: Config, first: Section) -> Result<()> {
         let sealed = self.seal_section(&config.org_id, &first).await?;
         self.main()
-            .write(move |tx| {
-                let (config, first, sealed) = (config.clone(), first.clone(), sealed.clone());
+            .write((config, first, sealed), |tx, (config, first, sealed)| {
                 Box::pin(async move {
-                    insert(tx, &config).await?;
-                    put(tx, &config.org_id, &config.app_id, &first, &sealed).await
+                    insert(tx, config).await?;
+                    put(tx, &config.org_id, &config.app_id, first, sealed).await
                 })
             })
             .await
@@ -228,9 +194,10 @@ impl Store {
     async fn open_sections(&self, org: &OrgId, sealed: Vec<SealedSection>) -> Result<Vec<Section>> {
         let mut sections = Vec::with_capacity(sealed.len());
         for one in sealed {
-            let body = self.open_sealed(org, &section_place(&one.section.id), &one.body).await?;
+            let SealedSection { id, config_id, kind, name, entity_id, checksum, body, created_by, created_at } = one;
+            let body = self.open_sealed(org, &section_place(&id), &body).await?;
             let body = serde_json::from_slice(&body).map_err(|_| StoreError::corrupt("section"))?;
-            sections.push(Section { body, ..one.section });
+            sections.push(Section { id, config_id, kind, name, entity_id, checksum, body, created_by, created_at });
         }
         Ok(sections)
     }
@@ -238,71 +205,56 @@ impl Store {
     /// Puts a section into a draft, in place of the one before.
     pub async fn put_section(&self, org: &OrgId, app: &AppId, section: Section) -> Result<()> {
         let sealed = self.seal_section(org, &section).await?;
-        let (org, app) = (org.clone(), app.clone());
         self.main()
-            .write(move |tx| {
-                let (org, app, section, sealed) = (org.clone(), app.clone(), section.clone(), sealed.clone());
+            .write((org.clone(), app.clone(), section, sealed), |tx, (org, app, section, sealed)| {
                 Box::pin(async move {
-                    let config = config_of(tx, &org, &app, &section.config_id).await?;
+                    let config = config_of(tx, org, app, &section.config_id).await?;
                     // A write, so that a commit at the same time sees it, or is seen.
                     let touch = "UPDATE configs SET updated_at = $2 WHERE id = $1 AND status = 'draft'";
                     if tx.exec(touch, params![&config.id, section.created_at]).await? == 0 {
                         return Err(StoreError::Conflict(not_a_draft(&config)));
                     }
-                    put(tx, &org, &app, &section, &sealed).await
+                    put(tx, org, app, section, sealed).await
                 })
             })
             .await
     }
 
     pub async fn config(&self, org: &OrgId, app: &AppId, id: &ConfigId) -> Result<Config> {
-        let (org, app, id) = (org.clone(), app.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, app, id) = (org.clone(), app.clone(), id.clone());
-                Box::pin(async move { config_of(tx, &org, &app, &id).await })
+            .glance((org.clone(), app.clone(), id.clone()), |tx, (org, app, id)| {
+                Box::pin(async move { config_of(tx, org, app, id).await })
             })
             .await
     }
 
     /// The version that is active.
     pub async fn active_config(&self, org: &OrgId, app: &AppId) -> Result<Option<Config>> {
-        let (org, app) = (org.clone(), app.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, app) = (org.clone(), app.clone());
-                Box::pin(async move { active(tx, &org, &app).await })
-            })
+            .glance((org.clone(), app.clone()), |tx, (org, app)| Box::pin(async move { active(tx, org, app).await }))
             .await
     }
 
     /// Drafts, then versions, newest first.
     pub async fn configs(&self, org: &OrgId, app: &AppId, offset: u64, limit: u64) -> Result<Vec<Config>> {
-        let (org, app) = (org.clone(), app.clone());
         self.main()
-            .read(move |tx| {
-                let (org, app) = (org.clone(), app.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .read((org.clone(), app.clone(), offset, limit), |tx, (org, app, offset, limit)| { Box::pin(async move {
+                    let sql = select!(Config,
                         "WHERE org_id = $1 AND app_id = $2 AND status <> 'same' ORDER BY CASE WHEN version IS NULL THEN 0 ELSE 1 END, version DESC, id DESC LIMIT $3 OFFSET $4"
                     );
-                    tx.query(sql, params![&org, &app, limit, offset]).await?.iter().map(from_row).collect()
-                })
-            })
+                    tx.query(sql, params![&org, &app, limit, offset]).await?.iter().map(Config::from_row).collect()
+                }) })
             .await
     }
 
     /// A version by its number.
     pub async fn config_version(&self, org: &OrgId, app: &AppId, version: u64) -> Result<Config> {
-        let (org, app) = (org.clone(), app.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, app) = (org.clone(), app.clone());
+            .glance((org.clone(), app.clone(), version), |tx, (org, app, version)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND app_id = $2 AND version = $3");
+                    let sql = select!(Config, "WHERE org_id = $1 AND app_id = $2 AND version = $3");
                     let row = tx.get(sql, params![&org, &app, version]).await?;
-                    from_row(&row.ok_or(StoreError::NotFound("config"))?)
+                    Config::from_row(&row.ok_or(StoreError::NotFound("config"))?)
                 })
             })
             .await
@@ -310,14 +262,12 @@ impl Store {
 
     /// The sections of a config, by kind and name, opened.
     pub async fn sections(&self, org: &OrgId, config: &ConfigId) -> Result<Vec<Section>> {
-        let (org_id, config) = (org.clone(), config.clone());
         let sealed: Vec<SealedSection> = self
             .main()
-            .read(move |tx| {
-                let (org, config) = (org_id.clone(), config.clone());
+            .read((org.clone(), config.clone()), |tx, (org, config)| {
                 Box::pin(async move {
-                    let sql = static_sql!(SECTION_COLUMNS, "WHERE org_id = $1 AND config_id = $2 ORDER BY kind, name");
-                    tx.query(sql, params![&org, &config]).await?.iter().map(section_from).collect()
+                    let sql = select!(SealedSection, "WHERE org_id = $1 AND config_id = $2 ORDER BY kind, name");
+                    tx.query(sql, params![&org, &config]).await?.iter().map(SealedSection::from_row).collect()
                 })
             })
             .await?;
@@ -326,31 +276,23 @@ impl Store {
 
     /// The sections that configured a component or an action, newest first: those of versions, then those of open drafts.
     pub async fn sections_of(&self, org: &OrgId, entity: &str, offset: u64, limit: u64) -> Result<Vec<Section>> {
-        let (org_id, entity) = (org.clone(), entity.to_owned());
         let sealed: Vec<SealedSection> = self
             .main()
-            .read(move |tx| {
-                let (org, entity) = (org_id.clone(), entity.clone());
-                Box::pin(async move {
+            .read((org.clone(), entity.to_owned(), offset, limit), |tx, (org, entity, offset, limit)| { Box::pin(async move {
                     let sql = "SELECT s.id, s.config_id, s.kind, s.name, s.entity_id, s.checksum, s.created_by, s.created_at, s.body FROM sections s JOIN configs c ON c.id = s.config_id WHERE s.org_id = $1 AND s.entity_id = $2 AND c.status <> 'error' ORDER BY CASE WHEN c.status = 'draft' THEN 1 ELSE 0 END, s.id DESC LIMIT $3 OFFSET $4";
-                    tx.query(sql, params![&org, entity, limit, offset]).await?.iter().map(section_from).collect()
-                })
-            })
+                    tx.query(sql, params![&org, entity, limit, offset]).await?.iter().map(SealedSection::from_row).collect()
+                }) })
             .await?;
         self.open_sections(org, sealed).await
     }
 
     /// How many versions have configured each component and action of an app.
     pub async fn section_counts(&self, org: &OrgId, app: &AppId) -> Result<BTreeMap<String, u64>> {
-        let (org, app) = (org.clone(), app.clone());
         self.main()
-            .read(move |tx| {
-                let (org, app) = (org.clone(), app.clone());
-                Box::pin(async move {
-                    let sql = "SELECT s.entity_id, COUNT(*) FROM sections s JOIN configs c ON c.id = s.config_id WHERE s.org_id = $1 AND s.app_id = $2 AND s.entity_id IS NOT NULL AND c.status IN ('active', 'outdated') GROUP BY s.entity_id";
-                    tx.query(sql, params![&org, &app]).await?.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
-                })
-            })
+            .read((org.clone(), app.clone()), |tx, (org, app)| { Box::pin(async move {
+                    let sql = "SELECT s.entity_id, COUNT(*) AS count FROM sections s JOIN configs c ON c.id = s.config_id WHERE s.org_id = $1 AND s.app_id = $2 AND s.entity_id IS NOT NULL AND c.status IN ('active', 'outdated') GROUP BY s.entity_id";
+                    tx.query(sql, params![&org, &app]).await?.iter().map(|row| Ok((row.get("entity_id")?, row.get("count")?))).collect()
+                }) })
             .await
     }
 
@@ -364,9 +306,8 @@ impl Store {
         let org = config.org_id.clone();
         let active = self
             .main()
-            .write(move |tx| {
-                let (config, commit, sealed) = (config.clone(), commit.clone(), sealed.clone());
-                Box::pin(async move { activate(tx, config, &commit, &sealed).await })
+            .write((config, commit, sealed), |tx, (config, commit, sealed)| {
+                Box::pin(async move { activate(tx, config.clone(), commit, sealed).await })
             })
             .await?;
         self.notifier().wake(topic::org(&org));
@@ -375,11 +316,8 @@ impl Store {
 
     /// A draft that will not be committed.
     pub async fn abandon_draft(&self, config: &Config, description: &str, now: Timestamp) -> Result<Config> {
-        let (config, description) = (config.clone(), description.to_owned());
         self.main()
-            .write(move |tx| {
-                let (config, description) = (config.clone(), description.clone());
-                Box::pin(async move {
+            .write((config.clone(), description.to_owned(), now), |tx, (config, description, now)| { Box::pin(async move {
                     let changed = tx
                         .exec(
                             "UPDATE configs SET status = 'error', description = $2, updated_at = $3 WHERE id = $1 AND status IN ('draft', 'error')",
@@ -387,11 +325,10 @@ impl Store {
                         )
                         .await?;
                     if changed == 0 {
-                        return Err(StoreError::Conflict(not_a_draft(&config)));
+                        return Err(StoreError::Conflict(not_a_draft(config)));
                     }
                     config_of(tx, &config.org_id, &config.app_id, &config.id).await
-                })
-            })
+                }) })
             .await
     }
 
@@ -403,18 +340,14 @@ impl Store {
         state: Option<String>,
         now: Timestamp,
     ) -> Result<Config> {
-        let config = config.clone();
         self.main()
-            .write(move |tx| {
-                let (config, description, state) = (config.clone(), description.clone(), state.clone());
-                Box::pin(async move {
+            .write((config.clone(), description, state, now), |tx, (config, description, state, now)| { Box::pin(async move {
                     let note = "UPDATE configs SET description = COALESCE($2, description), state = COALESCE($3, state), updated_at = $4 WHERE id = $1 AND status = 'draft'";
                     if tx.exec(note, params![&config.id, description, state, now]).await? == 0 {
-                        return Err(StoreError::Conflict(not_a_draft(&config)));
+                        return Err(StoreError::Conflict(not_a_draft(config)));
                     }
                     config_of(tx, &config.org_id, &config.app_id, &config.id).await
-                })
-            })
+                }) })
             .await
     }
 
@@ -422,34 +355,28 @@ impl Store {
     pub async fn draft_of(&self, new: Config, first: Section) -> Result<Config> {
         let sealed = self.seal_section(&new.org_id, &first).await?;
         self.main()
-            .write(move |tx| {
-                let (new, first, sealed) = (new.clone(), first.clone(), sealed.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .write((new, first, sealed), |tx, (new, first, sealed)| { Box::pin(async move {
+                    let sql = select!(Config,
                         "WHERE org_id = $1 AND app_id = $2 AND created_by = $3 AND status = 'draft' ORDER BY id DESC LIMIT 1"
                     );
                     if let Some(row) = tx.get(sql, params![&new.org_id, &new.app_id, &new.created_by]).await? {
-                        return from_row(&row);
+                        return Config::from_row(&row);
                     }
-                    insert(tx, &new).await?;
-                    put(tx, &new.org_id, &new.app_id, &first, &sealed).await?;
-                    Ok(new)
-                })
-            })
+                    insert(tx, new).await?;
+                    put(tx, &new.org_id, &new.app_id, first, sealed).await?;
+                    Ok(new.clone())
+                }) })
             .await
     }
 
     /// Deletes drafts that nobody has committed since, and what was abandoned.
     pub async fn prune_drafts(&self, before: Timestamp) -> Result<u64> {
         self.main()
-            .write(move |tx| {
-                Box::pin(async move {
+            .write(before, |tx, before| { Box::pin(async move {
                     let of = "DELETE FROM sections WHERE config_id IN (SELECT id FROM configs WHERE version IS NULL AND updated_at < $1)";
                     tx.exec(of, params![before]).await?;
                     tx.exec("DELETE FROM configs WHERE version IS NULL AND updated_at < $1", params![before]).await
-                })
-            })
+                }) })
             .await
     }
 }
@@ -472,7 +399,7 @@ async fn activate(
     let (org, app) = (config.org_id.clone(), config.app_id.clone());
     let drafts = tx.get("SELECT status FROM configs WHERE id = $1", params![&config.id]).await?;
     if let Some(row) = &drafts
-        && row.get::<String>(0)? != ConfigStatus::Draft.as_str()
+        && row.get::<String>("status")? != ConfigStatus::Draft.as_str()
     {
         return Err(StoreError::Conflict(not_a_draft(&config)));
     }
@@ -484,7 +411,7 @@ async fn activate(
         return Err(StoreError::Stale("another version became active meanwhile"));
     }
     let there = tx.query("SELECT id FROM sections WHERE config_id = $1", params![&config.id]).await?;
-    let there: BTreeSet<SectionId> = there.iter().map(|row| row.get(0)).collect::<Result<_>>()?;
+    let there: BTreeSet<SectionId> = there.iter().map(|row| row.get("id")).collect::<Result<_>>()?;
     if there != commit.read {
         return Err(StoreError::Stale("the draft has got another section meanwhile"));
     }

@@ -16,15 +16,15 @@ pub struct OpenCounts {
 }
 
 /// The conditions of partial indexes, letter by letter: finished ones are not looked at.
-const QUEUED: &str = "SELECT 'queued', COUNT(*) FROM jobs WHERE state = 'queued'";
+const QUEUED: &str = "SELECT 'queued' AS state, COUNT(*) AS count FROM jobs WHERE state = 'queued'";
 const LIVE: &str =
-    "SELECT state, COUNT(*) FROM jobs WHERE state IN ('available', 'in-progress', 'unknown') GROUP BY state";
-const OPEN: &str = "SELECT status, COUNT(*) FROM workflows WHERE status IN ('pending', 'in-progress', 'approval-awaiting') GROUP BY status";
+    "SELECT state, COUNT(*) AS count FROM jobs WHERE state IN ('available', 'in-progress', 'unknown') GROUP BY state";
+const OPEN: &str = "SELECT status, COUNT(*) AS count FROM workflows WHERE status IN ('pending', 'in-progress', 'approval-awaiting') GROUP BY status";
 
 impl Store {
     pub async fn open_counts(&self) -> Result<OpenCounts> {
         self.main()
-            .read(move |tx| {
+            .read((), |tx, ()| {
                 Box::pin(async move {
                     let mut counts = OpenCounts {
                         jobs: ["queued", "available", "in-progress", "unknown"].map(|state| (state.into(), 0)).into(),
@@ -33,14 +33,15 @@ impl Store {
                     };
                     for sql in [QUEUED, LIVE] {
                         for row in tx.query(sql, params![]).await? {
-                            counts.jobs.insert(row.get(0)?, row.get(1)?);
+                            counts.jobs.insert(row.get("state")?, row.get("count")?);
                         }
                     }
                     for row in tx.query(OPEN, params![]).await? {
-                        counts.workflows.insert(row.get(0)?, row.get(1)?);
+                        counts.workflows.insert(row.get("status")?, row.get("count")?);
                     }
-                    let row = tx.get("SELECT COUNT(*) FROM runners WHERE revoked_at IS NULL", params![]).await?;
-                    counts.runners = row.map_or(Ok(0), |row| row.get(0))?;
+                    let row =
+                        tx.get("SELECT COUNT(*) AS count FROM runners WHERE revoked_at IS NULL", params![]).await?;
+                    counts.runners = row.map_or(Ok(0), |row| row.get("count"))?;
                     Ok(counts)
                 })
             })

@@ -223,11 +223,10 @@ impl Store {
     }
 
     async fn load_org_keys(&self, org: &OrgId) -> Result<OrgKeys> {
-        let id = org.clone();
+        let _id = org.clone();
         let rows = self
             .main()
-            .read(move |tx| {
-                let id = id.clone();
+            .read(org.clone(), |tx, id| {
                 Box::pin(async move {
                     tx.query("SELECT id, master_id, wrapped FROM data_keys WHERE org_id = $1 ORDER BY id", params![&id])
                         .await
@@ -236,9 +235,12 @@ impl Store {
             .await?;
         let mut keys = BTreeMap::new();
         for row in rows {
-            let id = row.get::<u64>(0)? as u32;
-            let plain =
-                self.masters().unwrap(&row.get::<String>(1)?, &data_key_place(org, id), &row.get::<Vec<u8>>(2)?)?;
+            let id = row.get::<u64>("id")? as u32;
+            let plain = self.masters().unwrap(
+                &row.get::<String>("master_id")?,
+                &data_key_place(org, id),
+                &row.get::<Vec<u8>>("wrapped")?,
+            )?;
             let key: [u8; 32] = plain.try_into().map_err(|_| StoreError::corrupt("data key"))?;
             keys.insert(id, Zeroizing::new(key));
         }
@@ -263,12 +265,9 @@ impl Store {
     /// Adds a data key that seals from now on; older ones still open.
     pub async fn rotate_data_key(&self, org: &OrgId, now: Timestamp) -> Result<u32> {
         let next = self.load_org_keys(org).await?.active + 1;
-        let key = self.masters().new_data_key(org, next);
-        let id = org.clone();
         self.main()
-            .write(move |tx| {
-                let (id, key) = (id.clone(), key.clone());
-                Box::pin(async move { insert_data_key(tx, &id, next, &key, now).await })
+            .write((org.clone(), self.masters().new_data_key(org, next), now, next), |tx, (id, key, now, next)| {
+                Box::pin(async move { insert_data_key(tx, id, *next, key, *now).await })
             })
             .await?;
         self.forget_org_keys(org);

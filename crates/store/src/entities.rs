@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use model::{AccountId, ActionId, AppId, ComponentId, OrgId, Timestamp, id};
 
-use crate::accounts::static_sql;
 use crate::apps::contains;
-use crate::db::{Row, Tx, params};
+use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::{Result, Store, StoreError};
 
@@ -45,21 +44,23 @@ impl EntityKind {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct Entity {
-    pub id: String,
-    pub org_id: OrgId,
-    pub app_id: AppId,
-    pub name: String,
-    /// Of a component: once a config has said it.
-    pub entity_type: Option<String>,
-    pub var_name: String,
-    pub labels: BTreeMap<String, String>,
-    pub dependencies: Vec<String>,
-    pub retired_at: Option<Timestamp>,
-    pub created_by: AccountId,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Entity from "entities" {
+        pub id: String,
+        pub org_id: OrgId,
+        pub app_id: AppId,
+        pub name: String,
+        /// Of a component: once a config has said it.
+        pub entity_type: Option<String> = "type",
+        pub var_name: String,
+        pub labels: BTreeMap<String, String>,
+        pub dependencies: Vec<String>,
+        pub retired_at: Option<Timestamp>,
+        pub created_by: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 /// A component or action, as a config or a request has it.
@@ -77,25 +78,6 @@ pub struct NewEntity {
 
 /// More components, or actions, than any app may have.
 pub const ENTITIES_MAX: u64 = 5_000;
-
-const COLUMNS: &str = "SELECT id, org_id, app_id, name, type, var_name, labels, dependencies, retired_at, created_by, created_at, updated_at FROM entities";
-
-fn from_row(row: &Row) -> Result<Entity> {
-    Ok(Entity {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        app_id: row.get(2)?,
-        name: row.get(3)?,
-        entity_type: row.get(4)?,
-        var_name: row.get(5)?,
-        labels: row.json(6)?,
-        dependencies: row.json(7)?,
-        retired_at: row.get(8)?,
-        created_by: row.get(9)?,
-        created_at: row.get(10)?,
-        updated_at: row.get(11)?,
-    })
-}
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(StoreError::db)
@@ -118,8 +100,8 @@ async fn insert(
 }
 
 async fn by_name(tx: &mut Tx<'_>, app: &AppId, kind: EntityKind, name: &str) -> Result<Option<Entity>> {
-    let sql = static_sql!(COLUMNS, "WHERE app_id = $1 AND kind = $2 AND name = $3");
-    tx.get(sql, params![app, kind.as_str(), name]).await?.as_ref().map(from_row).transpose()
+    let sql = select!(Entity, "WHERE app_id = $1 AND kind = $2 AND name = $3");
+    tx.get(sql, params![app, kind.as_str(), name]).await?.as_ref().map(Entity::from_row).transpose()
 }
 
 /// The entity of this name: as it is, as the config has it now, or new.
@@ -183,15 +165,13 @@ impl Store {
         actor: &AccountId,
         now: Timestamp,
     ) -> Result<Entity> {
-        let (org, app, actor) = (org.clone(), app.clone(), actor.clone());
         self.main()
-            .write(move |tx| {
-                let (org, app, new, actor) = (org.clone(), app.clone(), new.clone(), actor.clone());
+            .write((org.clone(), app.clone(), new, actor.clone(), now), |tx, (org, app, new, actor, now)| {
                 Box::pin(async move {
-                    if by_name(tx, &app, new.kind, &new.name).await?.is_some_and(|known| known.retired_at.is_none()) {
-                        return Err(StoreError::NameTaken(new.name));
+                    if by_name(tx, app, new.kind, &new.name).await?.is_some_and(|known| known.retired_at.is_none()) {
+                        return Err(StoreError::NameTaken(new.name.clone()));
                     }
-                    adopt(tx, &org, &app, &new, &actor, now).await
+                    adopt(tx, org, app, new, actor, *now).await
                 })
             })
             .await
@@ -199,20 +179,16 @@ impl Store {
 
     /// By id, or by its name in an app.
     pub async fn entity(&self, org: &OrgId, app: Option<&AppId>, kind: EntityKind, name_or_id: &str) -> Result<Entity> {
-        let (org, app, name) = (org.clone(), app.cloned(), name_or_id.to_owned());
         self.main()
-            .glance(move |tx| {
-                let (org, app, name) = (org.clone(), app.clone(), name.clone());
-                Box::pin(async move {
-                    let sql = if id::is_valid(kind.prefix(), &name) {
-                        static_sql!(COLUMNS, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND kind = $3 AND id = $4 AND retired_at IS NULL")
+            .glance((org.clone(), app.cloned(), name_or_id.to_owned(), kind), |tx, (org, app, name, kind)| { Box::pin(async move {
+                    let sql = if id::is_valid(kind.prefix(), name) {
+                        select!(Entity, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND kind = $3 AND id = $4 AND retired_at IS NULL")
                     } else {
-                        static_sql!(COLUMNS, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND kind = $3 AND name = $4 AND retired_at IS NULL LIMIT 20")
+                        select!(Entity, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND kind = $3 AND name = $4 AND retired_at IS NULL LIMIT 20")
                     };
                     let rows = tx.query(sql, params![&org, app.as_ref(), kind.as_str(), &name]).await?;
-                    crate::apps::only(kind.as_str(), &name, rows.iter().map(from_row).collect::<Result<_>>()?)
-                })
-            })
+                    crate::apps::only(kind.as_str(), name, rows.iter().map(Entity::from_row).collect::<Result<_>>()?)
+                }) })
             .await
     }
 
@@ -226,19 +202,14 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<Entity>> {
-        let (org, app, query) = (org.clone(), app.cloned(), contains(query));
         self.main()
-            .read(move |tx| {
-                let (org, app, query) = (org.clone(), app.clone(), query.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .read((org.clone(), app.cloned(), contains(query), kind, offset, limit), |tx, (org, app, query, kind, offset, limit)| { Box::pin(async move {
+                    let sql = select!(Entity,
                         "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND kind = $3 AND LOWER(name) LIKE $4 ESCAPE '!' AND retired_at IS NULL ORDER BY name, id LIMIT $5 OFFSET $6"
                     );
                     let rows = tx.query(sql, params![&org, app.as_ref(), kind.as_str(), query, limit, offset]).await?;
-                    rows.iter().map(from_row).collect()
-                })
-            })
+                    rows.iter().map(Entity::from_row).collect()
+                }) })
             .await
     }
 
@@ -255,11 +226,9 @@ impl Store {
         actor: &AccountId,
         now: Timestamp,
     ) -> Result<Entity> {
-        let (entity, actor) = (entity.clone(), actor.clone());
         self.main()
-            .write(move |tx| {
-                let (entity, change, actor) = (entity.clone(), change.clone(), actor.clone());
-                Box::pin(async move { change_entity(tx, kind, entity, change, &actor, now).await })
+            .write((entity.clone(), change, actor.clone(), kind, now), |tx, (entity, change, actor, kind, now)| {
+                Box::pin(async move { change_entity(tx, *kind, &entity.id, change.clone(), actor, *now).await })
             })
             .await
     }
@@ -268,14 +237,14 @@ impl Store {
 async fn change_entity(
     tx: &mut Tx<'_>,
     kind: EntityKind,
-    entity: Entity,
+    id: &str,
     change: EntityChange,
     actor: &AccountId,
     now: Timestamp,
 ) -> Result<Entity> {
     // As it is now: it was read before this transaction.
-    let row = tx.get(static_sql!(COLUMNS, "WHERE id = $1 AND retired_at IS NULL"), params![&entity.id]).await?;
-    let mut entity = from_row(&row.ok_or(StoreError::NotFound(kind.as_str()))?)?;
+    let row = tx.get(select!(Entity, "WHERE id = $1 AND retired_at IS NULL"), params![id]).await?;
+    let mut entity = Entity::from_row(&row.ok_or(StoreError::NotFound(kind.as_str()))?)?;
     if let Some(name) = change.name.filter(|name| *name != entity.name) {
         match by_name(tx, &entity.app_id, kind, &name).await? {
             Some(other) if other.retired_at.is_some() => {

@@ -12,7 +12,7 @@ pub enum StoreError {
     Ambiguous { what: &'static str, name: String, count: usize },
     #[error("{0}")]
     Conflict(String),
-    #[error("`{component}` is needed by {}, which are deployed", dependents.join(", "))]
+    #[error("`{component}` is still needed by: {} (deployed)", dependents.join(", "))]
     HasDependents { component: String, dependents: Vec<String> },
     /// What a write was made from has changed; made from what is there now, it may succeed.
     #[error("someone else was faster: {0}")]

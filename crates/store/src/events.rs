@@ -87,7 +87,7 @@ const OLD_CLUSTER: Sql = Sql {
 };
 
 pub(crate) async fn adopt(db: &Db) -> Result<()> {
-    db.write(|tx| {
+    db.write((), |tx, ()| {
         Box::pin(async move {
             if tx.get(OLD_CLUSTER, vec![]).await?.is_some() {
                 tx.exec("UPDATE events SET xid = 0", vec![]).await?;
@@ -115,13 +115,13 @@ pub(crate) async fn record(tx: &mut Tx<'_>, note: Note<'_>) -> Result<()> {
 
 fn from_row(row: &Row) -> Result<Event> {
     Ok(Event {
-        cursor: EventCursor { xid: row.get(0)?, id: row.get(1)? },
-        time: row.get(2)?,
-        kind: row.get(3)?,
-        subject_type: row.get(4)?,
-        subject_id: row.get(5)?,
-        actor: row.get(6)?,
-        data: row.json(7)?,
+        cursor: EventCursor { xid: row.get("xid")?, id: row.get("id")? },
+        time: row.get("time")?,
+        kind: row.get("kind")?,
+        subject_type: row.get("subject_type")?,
+        subject_id: row.get("subject_id")?,
+        actor: row.get("actor")?,
+        data: row.get("data")?,
     })
 }
 
@@ -133,10 +133,8 @@ impl Store {
         kind: &KindFilter,
         limit: u64,
     ) -> Result<Vec<Event>> {
-        let (org, kind) = (org.clone(), kind.clone());
         self.main()
-            .read(move |tx| {
-                let (org, KindFilter(kind)) = (org.clone(), kind.clone());
+            .read((org.clone(), kind.clone(), after, limit), |tx, (org, KindFilter(kind), after, limit)| {
                 Box::pin(async move {
                     let family = kind.as_ref().map(|kind| format!("{kind}.%"));
                     let rows = tx.query(AFTER, params![&org, after.xid, after.id, limit, kind, family]).await?;
@@ -154,10 +152,8 @@ impl Store {
         kind: &KindFilter,
         limit: u64,
     ) -> Result<Vec<Event>> {
-        let (org, kind) = (org.clone(), kind.clone());
         self.main()
-            .read(move |tx| {
-                let (org, KindFilter(kind)) = (org.clone(), kind.clone());
+            .read((org.clone(), kind.clone(), before, limit), |tx, (org, KindFilter(kind), before, limit)| {
                 Box::pin(async move {
                     let family = kind.as_ref().map(|kind| format!("{kind}.%"));
                     let (xid, id) = (before.map(|before| before.xid), before.map(|before| before.id));
@@ -172,12 +168,12 @@ impl Store {
     /// more rows than it deletes.
     pub async fn prune_events(&self, before: Timestamp, limit: u64) -> Result<usize> {
         self.main()
-            .write(move |tx| {
+            .write((before, limit), |tx, (before, limit)| {
                 Box::pin(async move {
                     let rows = tx.query("SELECT id, time FROM events ORDER BY id LIMIT $1", params![limit]).await?;
                     let oldest: Vec<(i64, Timestamp)> =
-                        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect::<Result<_>>()?;
-                    let old = oldest.iter().take_while(|(_, time)| *time < before);
+                        rows.iter().map(|row| Ok((row.get("id")?, row.get("time")?))).collect::<Result<_>>()?;
+                    let old = oldest.iter().take_while(|(_, time)| *time < *before);
                     let Some((last, _)) = old.clone().last() else { return Ok(0) };
                     tx.exec("DELETE FROM events WHERE id <= $1", params![*last]).await?;
                     Ok(old.count())
@@ -188,13 +184,11 @@ impl Store {
 
     /// Where the org's events end now.
     pub async fn last_event(&self, org: &OrgId) -> Result<EventCursor> {
-        let org = org.clone();
         self.main()
-            .read(move |tx| {
-                let org = org.clone();
+            .read(org.clone(), |tx, org| {
                 Box::pin(async move {
                     match tx.get(LAST, params![&org]).await? {
-                        Some(row) => Ok(EventCursor { xid: row.get(0)?, id: row.get(1)? }),
+                        Some(row) => Ok(EventCursor { xid: row.get("xid")?, id: row.get("id")? }),
                         None => Ok(EventCursor::default()),
                     }
                 })

@@ -4,34 +4,35 @@
 
 use model::{ExecutionId, ExecutionResult, JobEvent, JobId, JobState, Outcome, RunnerId, StepResult, Timestamp};
 
-use crate::accounts::static_sql;
-use crate::db::{Row, Tx, params};
+use crate::db::{Row, Table, Tx, made_once, params, select, table};
 use crate::events::{Note, record};
-use crate::jobs::{self, Job, SETTLED, job_by_id, move_job, target_holder};
+use crate::jobs::{Job, SETTLED, job_by_id, move_job, target_holder};
 use crate::notify::topic;
 use crate::queue::PollInput;
 use crate::terraform::{name_uploads, uploads_in};
 use crate::{Result, Store, StoreError, workflows};
 
-#[derive(Debug, Clone)]
-pub struct ExecutionRow {
-    pub id: ExecutionId,
-    pub org_id: model::OrgId,
-    pub job_id: JobId,
-    pub runner_id: RunnerId,
-    pub epoch: u64,
-    pub generation: u64,
-    pub state: String,
-    pub reason: String,
-    pub token_hash: String,
-    pub lease_until: Timestamp,
-    pub steps: Vec<StepResult>,
-    /// How many log chunks it wrote, once it has said so.
-    pub log_chunks: Option<u64>,
-    pub created_at: Timestamp,
-    pub started_at: Option<Timestamp>,
-    pub finished_at: Option<Timestamp>,
-    pub has_result: bool,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct ExecutionRow from "executions" {
+        pub id: ExecutionId,
+        pub org_id: model::OrgId,
+        pub job_id: JobId,
+        pub runner_id: RunnerId,
+        pub epoch: u64,
+        pub generation: u64,
+        pub state: String,
+        pub reason: String,
+        pub token_hash: String,
+        pub lease_until: Timestamp,
+        pub steps: Vec<StepResult>,
+        /// How many log chunks it wrote, once it has said so.
+        pub log_chunks: Option<u64>,
+        pub created_at: Timestamp,
+        pub started_at: Option<Timestamp>,
+        pub finished_at: Option<Timestamp>,
+        pub has_result: bool = "result IS NOT NULL",
+    }
 }
 
 /// Constants of leases, from the configuration.
@@ -52,39 +53,16 @@ pub struct ResultWritten {
 /// How often a starting server gives a lease more time without a renewal in between.
 const EXTENSIONS_MAX: u64 = 3;
 
-const COLUMNS: &str = "SELECT id, org_id, job_id, runner_id, epoch, generation, state, reason, token_hash, lease_until, steps, log_chunks, created_at, started_at, finished_at, result IS NOT NULL FROM executions";
-
-pub(crate) fn from_row(row: &Row) -> Result<ExecutionRow> {
-    Ok(ExecutionRow {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        job_id: row.get(2)?,
-        runner_id: row.get(3)?,
-        epoch: row.get(4)?,
-        generation: row.get(5)?,
-        state: row.get(6)?,
-        reason: row.get(7)?,
-        token_hash: row.get(8)?,
-        lease_until: row.get(9)?,
-        steps: row.json_opt(10)?.unwrap_or_default(),
-        log_chunks: row.get(11)?,
-        created_at: row.get(12)?,
-        started_at: row.get(13)?,
-        finished_at: row.get(14)?,
-        has_result: row.get(15)?,
-    })
-}
-
 /// Executions of a runner that are not over.
 pub(crate) async fn live(tx: &mut Tx<'_>, runner: &RunnerId) -> Result<Vec<ExecutionRow>> {
     let sql =
-        static_sql!(COLUMNS, "WHERE runner_id = $1 AND state IN ('pending', 'in-progress', 'unknown') ORDER BY id");
-    tx.query(sql, params![runner]).await?.iter().map(from_row).collect()
+        select!(ExecutionRow, "WHERE runner_id = $1 AND state IN ('pending', 'in-progress', 'unknown') ORDER BY id");
+    tx.query(sql, params![runner]).await?.iter().map(ExecutionRow::from_row).collect()
 }
 
 pub(crate) async fn by_id(tx: &mut Tx<'_>, id: &ExecutionId) -> Result<ExecutionRow> {
-    let sql = static_sql!(COLUMNS, "WHERE id = $1");
-    from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("execution"))?)
+    let sql = select!(ExecutionRow, "WHERE id = $1");
+    ExecutionRow::from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("execution"))?)
 }
 
 pub(crate) async fn insert(
@@ -160,9 +138,9 @@ pub(crate) async fn vanish(
         return move_job(tx, job, JobEvent::Settle(Outcome::Cancelled), &why, Some("cancelled"), "ferry", now).await;
     }
     // A claim that went back was no attempt, though it raised the epoch.
-    let started = "SELECT COUNT(*) FROM executions WHERE job_id = $1 AND started_at IS NOT NULL";
+    let started = "SELECT COUNT(*) AS count FROM executions WHERE job_id = $1 AND started_at IS NOT NULL";
     let row = tx.get(started, params![&job.id]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
-    let attempts: u64 = row.get(0)?;
+    let attempts: u64 = row.get("count")?;
     if attempts < job.max_executions {
         let why = format!("tried again, it only reads: {reason}");
         move_job(tx, job, JobEvent::Retry, &why, None, "ferry", now).await
@@ -227,42 +205,36 @@ pub(crate) async fn fence_executions(tx: &mut Tx<'_>, runner: &RunnerId, reason:
     Ok(())
 }
 
-/// A runner, and the execution and the job that it speaks of.
-const SPOKEN: &str = "SELECT r.generation, r.revoked_at, e.id, e.org_id, e.job_id, e.runner_id, e.epoch, e.generation, e.state, e.reason, e.token_hash, e.lease_until, e.steps, e.log_chunks, e.created_at, e.started_at, e.finished_at, e.result IS NOT NULL, j.id, j.org_id, j.runner_id, j.install_id, j.type, j.grp, j.operation, j.name, j.state, j.reason, j.error_code, j.target, j.priority, j.epoch, j.version, j.max_executions, j.timeout_s, j.queue_until, j.log_stream_id, j.cancel_at, j.released, j.created_by, j.created_at, j.updated_at, j.started_at, j.finished_at, j.step_id FROM runners r LEFT JOIN executions e ON e.id = $2 LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1";
-/// How many columns an execution has.
-const WIDTH: usize = 16;
+/// A runner, with the execution that it reports on, and the job of that.
+struct Reported(Row);
 
-struct Spoken {
-    session: Row,
-    execution: Row,
-    job: Row,
+/// What a runner's report on an execution is compared with; `None` where there is no such runner.
+async fn reported(tx: &mut Tx<'_>, runner: &RunnerId, id: &ExecutionId) -> Result<Option<Reported>> {
+    let sql = made_once!(format!(
+        "SELECT r.generation, r.revoked_at, {}, {} FROM runners r LEFT JOIN executions e ON e.id = $2 LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1",
+        ExecutionRow::columns_of("e"),
+        Job::columns_of("j")
+    ));
+    Ok(tx.get(sql, params![runner, id]).await?.map(Reported))
 }
 
-/// What a runner's word about an execution is compared with; `None` where there is no such runner.
-async fn spoken(tx: &mut Tx<'_>, runner: &RunnerId, id: &ExecutionId) -> Result<Option<Spoken>> {
-    let Some(row) = tx.get(SPOKEN, params![runner, id]).await? else { return Ok(None) };
-    let (session, rest) = row.split(2);
-    let (execution, job) = rest.split(WIDTH);
-    Ok(Some(Spoken { session, execution, job }))
-}
-
-impl Spoken {
+impl Reported {
     /// Only the session that claimed an execution may write to it, unless a newer one has taken its place.
     fn check_session(&self, generation: u64) -> Result<()> {
-        if self.session.get::<Option<Timestamp>>(1)?.is_some() {
+        if self.0.get::<Option<Timestamp>>("revoked_at")?.is_some() {
             return Err(StoreError::Revoked);
         }
-        if self.session.get::<u64>(0)? != generation { Err(StoreError::Fenced) } else { Ok(()) }
+        if self.0.get::<u64>("generation")? != generation { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
     fn execution(&self) -> Result<ExecutionRow> {
-        let there = self.execution.get::<Option<ExecutionId>>(0)?.is_some();
-        if there { from_row(&self.execution) } else { Err(StoreError::NotFound("execution")) }
+        let there = self.0.get::<Option<ExecutionId>>("e_id")?.is_some();
+        if there { ExecutionRow::from_row(&self.0.of("e_")) } else { Err(StoreError::NotFound("execution")) }
     }
 
     fn job(&self) -> Result<Job> {
-        let there = self.job.get::<Option<JobId>>(0)?.is_some();
-        if there { jobs::from_row(&self.job) } else { Err(StoreError::NotFound("job")) }
+        let there = self.0.get::<Option<JobId>>("j_id")?.is_some();
+        if there { Job::from_row(&self.0.of("j_")) } else { Err(StoreError::NotFound("job")) }
     }
 }
 
@@ -271,32 +243,28 @@ async fn check_session(tx: &mut Tx<'_>, runner: &RunnerId, generation: u64) -> R
         .get("SELECT generation, revoked_at FROM runners WHERE id = $1", params![runner])
         .await?
         .ok_or(StoreError::NotFound("runner"))?;
-    Spoken { session: row, execution: Row(vec![]), job: Row(vec![]) }.check_session(generation)
+    Reported(row).check_session(generation)
 }
 
 impl Store {
     /// An execution by its id, for the runner that it belongs to.
     pub async fn execution(&self, runner: &RunnerId, id: &ExecutionId) -> Result<ExecutionRow> {
-        let (runner, id) = (runner.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (runner, id) = (runner.clone(), id.clone());
+            .glance((runner.clone(), id.clone()), |tx, (runner, id)| {
                 Box::pin(async move {
-                    let execution = by_id(tx, &id).await?;
-                    if execution.runner_id == runner { Ok(execution) } else { Err(StoreError::NotFound("execution")) }
+                    let execution = by_id(tx, id).await?;
+                    if execution.runner_id == *runner { Ok(execution) } else { Err(StoreError::NotFound("execution")) }
                 })
             })
             .await
     }
 
     pub async fn executions_of(&self, job: &JobId) -> Result<Vec<ExecutionRow>> {
-        let job = job.clone();
         self.main()
-            .glance(move |tx| {
-                let job = job.clone();
+            .glance(job.clone(), |tx, job| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE job_id = $1 ORDER BY epoch");
-                    tx.query(sql, params![&job]).await?.iter().map(from_row).collect()
+                    let sql = select!(ExecutionRow, "WHERE job_id = $1 ORDER BY epoch");
+                    tx.query(sql, params![&job]).await?.iter().map(ExecutionRow::from_row).collect()
                 })
             })
             .await
@@ -311,26 +279,23 @@ impl Store {
         lease_s: u64,
         now: Timestamp,
     ) -> Result<Job> {
-        let (runner, id) = (runner.clone(), id.clone());
         let job = self
             .main()
-            .write(move |tx| {
-                let (runner, id) = (runner.clone(), id.clone());
-                Box::pin(async move {
-                    let spoken = spoken(tx, &runner, &id).await?.ok_or(StoreError::NotFound("runner"))?;
-                    spoken.check_session(generation)?;
-                    let (execution, mut job) = (spoken.execution()?, spoken.job()?);
-                    if execution.runner_id != runner {
+            .write((runner.clone(), id.clone(), generation, lease_s, now), |tx, (runner, id, generation, lease_s, now)| { Box::pin(async move {
+                    let reported = reported(tx, runner, id).await?.ok_or(StoreError::NotFound("runner"))?;
+                    reported.check_session(*generation)?;
+                    let (execution, mut job) = (reported.execution()?, reported.job()?);
+                    if execution.runner_id != *runner {
                         return Err(StoreError::NotFound("execution"));
                     }
-                    if job.epoch != execution.epoch || execution.generation != generation {
+                    if job.epoch != execution.epoch || execution.generation != *generation {
                         return Err(StoreError::LeaseLost);
                     }
-                    let lease_until = now.plus_s(lease_s as i64);
+                    let lease_until = now.plus_s(*lease_s as i64);
                     match (job.state, execution.state.as_str()) {
                         (JobState::Running, "in-progress") => {}
                         (JobState::Claimed, "pending") => {
-                            move_job(tx, &mut job, JobEvent::Start, "", None, runner.as_str(), now).await?;
+                            move_job(tx, &mut job, JobEvent::Start, "", None, runner.as_str(), *now).await?;
                             tx.exec_later(
                                 "UPDATE executions SET state = 'in-progress', started_at = $2, lease_until = $3 WHERE id = $1",
                                 params![&id, now, lease_until],
@@ -340,8 +305,7 @@ impl Store {
                         _ => return Err(StoreError::LeaseLost),
                     }
                     Ok(job)
-                })
-            })
+                }) })
             .await?;
         self.notifier().wake(topic::org(&job.org_id));
         self.notifier().wake(topic::job(&job.id));
@@ -357,18 +321,16 @@ impl Store {
         lease_s: u64,
         now: Timestamp,
     ) -> Result<(Vec<ExecutionId>, Vec<ExecutionId>, Vec<ExecutionId>)> {
-        let runner = runner.clone();
         let (renewed, lost, cancels, revived) = self
             .main()
-            .write(move |tx| {
-                let (runner, held) = (runner.clone(), held.clone());
+            .write((runner.clone(), held, generation, lease_s, now), |tx, (runner, held, generation, lease_s, now)| {
                 Box::pin(async move {
-                    check_session(tx, &runner, generation).await?;
+                    check_session(tx, runner, *generation).await?;
                     let (mut renewed, mut lost, mut cancels, mut revived) = (vec![], vec![], vec![], vec![]);
-                    let until = now.plus_s(lease_s as i64);
+                    let until = now.plus_s(*lease_s as i64);
                     for (id, epoch) in held {
-                        match renew_one(tx, (&runner, generation), (&id, epoch), until, now).await? {
-                            Renewal::Lost => lost.push(id),
+                        match renew_one(tx, (runner, *generation), (id, *epoch), until, *now).await? {
+                            Renewal::Lost => lost.push(id.clone()),
                             Renewal::Renewed { job, was_unknown } => {
                                 if job.cancel_at.is_some() {
                                     cancels.push(id.clone());
@@ -376,7 +338,7 @@ impl Store {
                                 if was_unknown {
                                     revived.push(job);
                                 }
-                                renewed.push(id);
+                                renewed.push(id.clone());
                             }
                         }
                     }
@@ -396,20 +358,15 @@ impl Store {
         epoch: u64,
         steps: Vec<StepResult>,
     ) -> Result<()> {
-        let (runner, id) = (runner.clone(), id.clone());
-        let steps = serde_json::to_string(&steps).map_err(StoreError::db)?;
         self.main()
-            .write(move |tx| {
-                let (runner, id, steps) = (runner.clone(), id.clone(), steps.clone());
-                Box::pin(async move {
+            .write((runner.clone(), id.clone(), serde_json::to_string(&steps).map_err(StoreError::db)?, epoch), |tx, (runner, id, steps, epoch)| { Box::pin(async move {
                     tx.exec(
                         "UPDATE executions SET steps = $4 WHERE id = $1 AND runner_id = $2 AND epoch = $3 AND state IN ('in-progress', 'unknown')",
                         params![&id, &runner, epoch, steps],
                     )
                     .await?;
                     Ok(())
-                })
-            })
+                }) })
             .await
     }
 
@@ -424,32 +381,26 @@ impl Store {
         now: Timestamp,
     ) -> Result<ResultWritten> {
         let text = serde_json::to_vec(result).map_err(StoreError::db)?;
-        let sealed = self.org_keys(org).await?.seal(&result_place(id), &text);
-        let steps = serde_json::to_string(&result.steps).map_err(StoreError::db)?;
-        let (org, runner, id, result) = (org.clone(), runner.clone(), id.clone(), result.clone());
         let written = self
             .main()
-            .write(move |tx| {
-                let (org, runner, id, result, sealed, steps) =
-                    (org.clone(), runner.clone(), id.clone(), result.clone(), sealed.clone(), steps.clone());
-                Box::pin(async move {
-                    let spoken = spoken(tx, &runner, &id).await?.ok_or(StoreError::NotFound("execution"))?;
-                    let execution = spoken.execution()?;
-                    if execution.org_id != org || execution.runner_id != runner {
+            .write((org.clone(), runner.clone(), id.clone(), result.clone(), self.org_keys(org).await?.seal(&result_place(id), &text), serde_json::to_string(&result.steps).map_err(StoreError::db)?, generation, epoch, now), |tx, (org, runner, id, result, sealed, steps, generation, epoch, now)| { Box::pin(async move {
+                    let reported = reported(tx, runner, id).await?.ok_or(StoreError::NotFound("execution"))?;
+                    let execution = reported.execution()?;
+                    if execution.org_id != *org || execution.runner_id != *runner {
                         return Err(StoreError::NotFound("execution"));
                     }
-                    let mut job = spoken.job()?;
+                    let mut job = reported.job()?;
                     if execution.has_result {
                         return Ok(ResultWritten { job, recorded: false });
                     }
-                    spoken.check_session(generation)?;
-                    let stale = job.epoch != epoch || execution.epoch != epoch || execution.generation != generation;
+                    reported.check_session(*generation)?;
+                    let stale = job.epoch != *epoch || execution.epoch != *epoch || execution.generation != *generation;
                     if stale && !crash::broken!("result_epoch") {
                         return Err(StoreError::LeaseLost);
                     }
                     if job.error_code.as_deref() == Some(SETTLED) && job.state.is_terminal() {
-                        keep_late(tx, &mut job, &execution, &result, (steps, sealed), now).await?;
-                        name_uploads(tx, result.outputs.values().flat_map(uploads_in).collect(), now).await?;
+                        keep_late(tx, &mut job, &execution, result, (steps.clone(), sealed.clone()), *now).await?;
+                        name_uploads(tx, result.outputs.values().flat_map(uploads_in).collect(), *now).await?;
                         return Ok(ResultWritten { job, recorded: true });
                     }
                     let event = match (job.state, result.outcome) {
@@ -460,17 +411,16 @@ impl Store {
                     };
                     let reason = result.error.as_ref().map_or("", |e| e.message.as_str());
                     let code = result.error.as_ref().map(|e| e.code.as_str());
-                    move_job(tx, &mut job, event, reason, code, runner.as_str(), now).await?;
+                    move_job(tx, &mut job, event, reason, code, runner.as_str(), *now).await?;
                     tx.exec_later(
                         "UPDATE executions SET state = $2, reason = $3, steps = $4, result = $5, log_chunks = $6, finished_at = $7 WHERE id = $1",
                         params![&id, job.state.as_str(), reason, steps, sealed, result.log_chunks, now],
                     )
                     .await?;
-                    note_health(tx, &job, &result, now).await?;
-                    name_uploads(tx, result.outputs.values().flat_map(uploads_in).collect(), now).await?;
+                    note_health(tx, &job, result, *now).await?;
+                    name_uploads(tx, result.outputs.values().flat_map(uploads_in).collect(), *now).await?;
                     Ok(ResultWritten { job, recorded: true })
-                })
-            })
+                }) })
             .await?;
         self.wake_for(&written.job);
         Ok(written)
@@ -478,14 +428,12 @@ impl Store {
 
     /// The result of an execution, opened.
     pub async fn result(&self, org: &model::OrgId, id: &ExecutionId) -> Result<Option<ExecutionResult>> {
-        let (org_id, execution) = (org.clone(), id.clone());
         let sealed: Option<Vec<u8>> = self
             .main()
-            .read(move |tx| {
-                let (org, id) = (org_id.clone(), execution.clone());
+            .read((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
                     let sql = "SELECT result FROM executions WHERE org_id = $1 AND id = $2";
-                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("execution"))?.get(0)
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("execution"))?.get("result")
                 })
             })
             .await?;
@@ -498,24 +446,28 @@ impl Store {
     pub async fn expire_leases(&self, now: Timestamp, limit: u64) -> Result<usize> {
         let jobs = self
             .main()
-            .write(move |tx| {
+            .write((now, limit), |tx, (now, limit)| {
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+                    let sql = select!(
+                        ExecutionRow,
                         "WHERE state IN ('pending', 'in-progress') AND lease_until < $1 ORDER BY lease_until LIMIT $2"
                     );
-                    let expired: Vec<ExecutionRow> =
-                        tx.query(sql, params![now, limit]).await?.iter().map(from_row).collect::<Result<_>>()?;
+                    let expired: Vec<ExecutionRow> = tx
+                        .query(sql, params![now, limit])
+                        .await?
+                        .iter()
+                        .map(ExecutionRow::from_row)
+                        .collect::<Result<_>>()?;
                     let mut jobs = Vec::new();
                     for execution in expired {
                         let mut job = job_by_id(tx, &execution.job_id).await?;
                         let since = execution.lease_until;
                         if execution.state == "pending" {
                             let reason = "the runner took it and was not heard of again";
-                            hand_back(tx, &execution, &mut job, reason, now).await?;
+                            hand_back(tx, &execution, &mut job, reason, *now).await?;
                         } else {
                             let reason = format!("the lease ended at {since}: nothing was heard of the runner");
-                            vanish(tx, &execution, &mut job, &reason, false, now).await?;
+                            vanish(tx, &execution, &mut job, &reason, false, *now).await?;
                         }
                         jobs.push(job);
                     }
@@ -538,8 +490,7 @@ impl Store {
         let more = 1_000_000 * model::constants::TERRAFORM_GRACE_S.saturating_sub(timing.grace_s);
         let released: Vec<RunnerId> = self
             .main()
-            .write(move |tx| {
-                Box::pin(async move {
+            .write((now, before, more), |tx, (now, before, more)| { Box::pin(async move {
                     let rows = tx
                         .query(
                             "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until + (CASE WHEN jobs.type IN ('terraform-deploy', 'sandbox-terraform') THEN CAST($2 AS BIGINT) ELSE 0 END) >= $1) RETURNING runner_id, step_id",
@@ -547,13 +498,12 @@ impl Store {
                         )
                         .await?;
                     for row in &rows {
-                        if let Some(step) = row.get::<Option<model::StepId>>(1)? {
-                            workflows::wake_step(tx, &step, now).await?;
+                        if let Some(step) = row.get::<Option<model::StepId>>("step_id")? {
+                            workflows::wake_step(tx, &step, *now).await?;
                         }
                     }
-                    rows.iter().map(|row| row.get(0)).collect()
-                })
-            })
+                    rows.iter().map(|row| row.get("runner_id")).collect()
+                }) })
             .await?;
         released.iter().for_each(|runner| self.notifier().wake(topic::runner(runner)));
         Ok(released.len() as u64)
@@ -575,15 +525,13 @@ impl Store {
     async fn extend(&self, lease_s: u64, now: Timestamp, most: u64) -> Result<u64> {
         let until = now.plus_s(lease_s as i64);
         self.main()
-            .write(move |tx| {
-                Box::pin(async move {
+            .write((most, until), |tx, (most, until)| { Box::pin(async move {
                     tx.exec(
                         "UPDATE executions SET lease_until = $1, extensions = extensions + 1 WHERE state IN ('pending', 'in-progress', 'unknown') AND (extensions < $2 OR lease_until > $1)",
                         params![until, most],
                     )
                     .await
-                })
-            })
+                }) })
             .await
     }
 }
@@ -604,13 +552,13 @@ async fn renew_one(
     until: Timestamp,
     now: Timestamp,
 ) -> Result<Renewal> {
-    let Some(spoken) = spoken(tx, runner, id).await? else { return Ok(Renewal::Lost) };
-    let execution = match spoken.execution() {
+    let Some(reported) = reported(tx, runner, id).await? else { return Ok(Renewal::Lost) };
+    let execution = match reported.execution() {
         Ok(e) if e.runner_id == *runner && e.generation == generation && e.epoch == epoch => e,
         Ok(_) | Err(StoreError::NotFound(_)) => return Ok(Renewal::Lost),
         Err(other) => return Err(other),
     };
-    let mut job = spoken.job()?;
+    let mut job = reported.job()?;
     if job.epoch != epoch {
         return Ok(Renewal::Lost);
     }

@@ -25,7 +25,7 @@ pub(crate) async fn idempotent(tx: &mut Tx<'_>, idem: Option<&Idempotency>) -> R
     let Some(idem) = idem else { return Ok(None) };
     let sql = "SELECT request_digest, resource_id FROM idempotency WHERE scope = $1 AND key = $2";
     let Some(row) = tx.get(sql, params![&idem.scope, &idem.key]).await? else { return Ok(None) };
-    same_request(Some(idem), Some(row.get(0)?), Some(row.get(1)?))
+    same_request(Some(idem), Some(row.get("request_digest")?), Some(row.get("resource_id")?))
 }
 
 /// What was made under the key before, if it was by the same request.
@@ -58,7 +58,7 @@ pub(crate) async fn remember(
 impl Store {
     pub async fn forget_old_idempotency(&self, before: Timestamp) -> Result<u64> {
         self.main()
-            .write(move |tx| {
+            .write(before, |tx, before| {
                 Box::pin(async move { tx.exec("DELETE FROM idempotency WHERE created_at < $1", params![before]).await })
             })
             .await

@@ -68,9 +68,9 @@ pub(crate) async fn insert_inputs(tx: &mut Tx<'_>, org: &OrgId, new: &SealedInpu
 
 /// Writes the next version of an install's inputs, unless somebody else was faster.
 pub(crate) async fn insert_next_inputs(tx: &mut Tx<'_>, org: &OrgId, sealed: &SealedInputs) -> Result<()> {
-    let last = "SELECT COALESCE(MAX(version), 0) FROM install_inputs WHERE install_id = $1";
+    let last = "SELECT COALESCE(MAX(version), 0) AS last_version FROM install_inputs WHERE install_id = $1";
     let row = tx.get(last, params![&sealed.inputs.install_id]).await?;
-    let last: u64 = row.ok_or_else(|| StoreError::corrupt("count"))?.get(0)?;
+    let last: u64 = row.ok_or_else(|| StoreError::corrupt("count"))?.get("last_version")?;
     if sealed.inputs.version != last + 1 {
         return Err(StoreError::Conflict("the inputs were changed by someone else; try again".into()));
     }
@@ -95,20 +95,18 @@ impl Store {
         let (org_id, install_id) = (org.clone(), install.clone());
         let rows = self
             .main()
-            .read(move |tx| {
-                let (org, install) = (org_id.clone(), install_id.clone());
-                Box::pin(async move {
+            .read((org.clone(), install.clone(), offset, limit, org_id, install_id), |tx, (org, install, offset, limit, _org_id, _install_id)| { Box::pin(async move {
                     let sql = "SELECT id, version, created_by, created_at, value FROM install_inputs WHERE org_id = $1 AND install_id = $2 ORDER BY version DESC LIMIT $3 OFFSET $4";
                     tx.query(sql, params![&org, &install, limit, offset]).await
-                })
-            })
+                }) })
             .await?;
         let mut found = Vec::with_capacity(rows.len());
         for row in rows {
-            let id: InputsId = row.get(0)?;
-            let text = self.open_sealed(org, &inputs_place(&id), &row.get::<Vec<u8>>(4)?).await?;
+            let id: InputsId = row.get("id")?;
+            let text = self.open_sealed(org, &inputs_place(&id), &row.get::<Vec<u8>>("value")?).await?;
             let values = serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("input"))?;
-            let (version, created_by, created_at) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            let (version, created_by, created_at) =
+                (row.get("version")?, row.get("created_by")?, row.get("created_at")?);
             found.push(InstallInputs { id, install_id: install.clone(), version, values, created_by, created_at });
         }
         Ok(found)
@@ -121,12 +119,9 @@ impl Store {
 
     /// Writes the next version; `inputs.version` must be one more than the last one, or somebody else was faster.
     pub async fn put_inputs(&self, org: &OrgId, inputs: InstallInputs) -> Result<()> {
-        let sealed = self.seal_inputs(org, inputs).await?;
-        let org = org.clone();
         self.main()
-            .write(move |tx| {
-                let (org, sealed) = (org.clone(), sealed.clone());
-                Box::pin(async move { insert_next_inputs(tx, &org, &sealed).await })
+            .write((org.clone(), self.seal_inputs(org, inputs).await?), |tx, (org, sealed)| {
+                Box::pin(async move { insert_next_inputs(tx, org, sealed).await })
             })
             .await
     }
@@ -135,11 +130,8 @@ impl Store {
     pub async fn set_variable(&self, org: &OrgId, app: &AppId, variable: Variable) -> Result<Variable> {
         let place = variable_place(app, &variable.name);
         let sealed = self.org_keys(org).await?.seal(&place, variable.value.as_bytes());
-        let (org, app) = (org.clone(), app.clone());
         self.main()
-            .write(move |tx| {
-                let (org, app, v, sealed) = (org.clone(), app.clone(), variable.clone(), sealed.clone());
-                Box::pin(async move {
+            .write((org.clone(), app.clone(), variable, sealed), |tx, (org, app, v, sealed)| { Box::pin(async move {
                     let row = tx
                         .get(
                             "INSERT INTO variables (id, org_id, app_id, name, value, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT (app_id, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at RETURNING id, created_by, created_at",
@@ -147,33 +139,24 @@ impl Store {
                         )
                         .await?
                         .ok_or_else(|| StoreError::corrupt("variable"))?;
-                    note(tx, &org, &app, "app.variable", &v.name, v.created_by.as_str(), v.updated_at).await?;
-                    Ok(Variable { id: row.get(0)?, created_by: row.get(1)?, created_at: row.get(2)?, ..v })
-                })
-            })
+                    note(tx, org, app, "app.variable", &v.name, v.created_by.as_str(), v.updated_at).await?;
+                    Ok(Variable { id: row.get("id")?, created_by: row.get("created_by")?, created_at: row.get("created_at")?, ..v.clone() })
+                }) })
             .await
     }
 
     /// The variables of an app, by name, opened.
     pub async fn variables(&self, org: &OrgId, app: &AppId) -> Result<Vec<Variable>> {
-        let (org_id, app_id, app) = (org.clone(), app.clone(), app.clone());
-        let rows = self
-            .main()
-            .read(move |tx| {
-                let (org, app) = (org_id.clone(), app.clone());
-                Box::pin(async move {
-                    let sql = "SELECT id, name, created_by, created_at, updated_at, value FROM variables WHERE org_id = $1 AND app_id = $2 ORDER BY name";
-                    tx.query(sql, params![&org, &app]).await
-                })
-            })
-            .await?;
+        let sql = "SELECT id, name, created_by, created_at, updated_at, value FROM variables WHERE org_id = $1 AND app_id = $2 ORDER BY name";
+        let rows = self.main().query(sql, params![org, app]).await?;
         let mut found = Vec::with_capacity(rows.len());
         for row in rows {
-            let id: VariableId = row.get(0)?;
-            let name: String = row.get(1)?;
-            let value = self.open_sealed(org, &variable_place(&app_id, &name), &row.get::<Vec<u8>>(5)?).await?;
+            let id: VariableId = row.get("id")?;
+            let name: String = row.get("name")?;
+            let value = self.open_sealed(org, &variable_place(app, &name), &row.get::<Vec<u8>>("value")?).await?;
             let value = String::from_utf8(value).map_err(|_| StoreError::corrupt("variable"))?;
-            let (created_by, created_at, updated_at) = (row.get(2)?, row.get(3)?, row.get(4)?);
+            let (created_by, created_at, updated_at) =
+                (row.get("created_by")?, row.get("created_at")?, row.get("updated_at")?);
             found.push(Variable { id, name, value, created_by, created_at, updated_at });
         }
         Ok(found)
@@ -188,18 +171,19 @@ impl Store {
         actor: &str,
         now: Timestamp,
     ) -> Result<()> {
-        let (org, app, name, actor) = (org.clone(), app.clone(), name_or_id.to_owned(), actor.to_owned());
         self.main()
-            .write(move |tx| {
-                let (org, app, name, actor) = (org.clone(), app.clone(), name.clone(), actor.clone());
-                Box::pin(async move {
-                    let sql = "DELETE FROM variables WHERE org_id = $1 AND app_id = $2 AND (id = $3 OR name = $3)";
-                    if tx.exec(sql, params![&org, &app, &name]).await? == 0 {
-                        return Err(StoreError::NotFound("variable"));
-                    }
-                    note(tx, &org, &app, "app.variable-deleted", &name, &actor, now).await
-                })
-            })
+            .write(
+                (org.clone(), app.clone(), name_or_id.to_owned(), actor.to_owned(), now),
+                |tx, (org, app, name, actor, now)| {
+                    Box::pin(async move {
+                        let sql = "DELETE FROM variables WHERE org_id = $1 AND app_id = $2 AND (id = $3 OR name = $3)";
+                        if tx.exec(sql, params![&org, &app, &name]).await? == 0 {
+                            return Err(StoreError::NotFound("variable"));
+                        }
+                        note(tx, org, app, "app.variable-deleted", name, actor, *now).await
+                    })
+                },
+            )
             .await
     }
 }

@@ -8,10 +8,9 @@ use model::{
     constants,
 };
 
-use crate::accounts::static_sql;
 use crate::action_runs::{self, ActionRun};
 use crate::builds::{self, Build};
-use crate::db::{Row, Tx, params};
+use crate::db::{Row, Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::executions;
 use crate::idempotency::{Idempotency, idempotent, remember, same_request};
@@ -19,37 +18,39 @@ use crate::notify::topic;
 use crate::queue::Assigned;
 use crate::{Result, Store, StoreError, workflows};
 
-#[derive(Debug, Clone)]
-pub struct Job {
-    pub id: JobId,
-    pub org_id: OrgId,
-    pub runner_id: RunnerId,
-    pub install_id: Option<InstallId>,
-    pub job_type: JobType,
-    pub group: JobGroup,
-    pub operation: String,
-    pub name: Option<String>,
-    pub state: JobState,
-    pub reason: String,
-    pub error_code: Option<String>,
-    pub target: Option<String>,
-    pub priority: i64,
-    pub epoch: u64,
-    version: i64,
-    pub max_executions: u64,
-    pub timeout_s: u64,
-    pub queue_until: Timestamp,
-    pub log_stream_id: LogStreamId,
-    pub cancel_at: Option<Timestamp>,
-    /// An unknown job whose executor is certainly gone: its target is free again.
-    pub released: bool,
-    pub created_by: String,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-    pub started_at: Option<Timestamp>,
-    pub finished_at: Option<Timestamp>,
-    /// The step of a workflow that it is for.
-    pub step_id: Option<StepId>,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Job from "jobs" {
+        pub id: JobId,
+        pub org_id: OrgId,
+        pub runner_id: RunnerId,
+        pub install_id: Option<InstallId>,
+        pub job_type: JobType = "type",
+        pub group: JobGroup = "grp",
+        pub operation: String,
+        pub name: Option<String>,
+        pub state: JobState,
+        pub reason: String,
+        pub error_code: Option<String>,
+        pub target: Option<String>,
+        pub priority: i64,
+        pub epoch: u64,
+        version: i64,
+        pub max_executions: u64,
+        pub timeout_s: u64,
+        pub queue_until: Timestamp,
+        pub log_stream_id: LogStreamId,
+        pub cancel_at: Option<Timestamp>,
+        /// An unknown job whose executor is certainly gone: its target is free again.
+        pub released: bool,
+        pub created_by: String,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub started_at: Option<Timestamp>,
+        pub finished_at: Option<Timestamp>,
+        /// The step of a workflow that it is for.
+        pub step_id: Option<StepId>,
+    }
 }
 
 /// A job with its order signed; the spec is sealed by the store.
@@ -84,67 +85,35 @@ pub struct Queued {
     pub job: Job,
     pub replayed: bool,
     /// Where it was queued; one that was queued before may stand elsewhere by now.
-    pub place: Option<Place>,
+    pub place: Option<QueuePlace>,
 }
 
 /// Where a job stands in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePlace {
     /// Who holds its target.
     pub held_by: Option<JobId>,
     /// How many stand before it, as far as they are counted.
     pub ahead: u64,
 }
 
-const COLUMNS: &str = "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at, step_id FROM jobs";
-pub(crate) fn from_row(row: &Row) -> Result<Job> {
-    let corrupt = || StoreError::corrupt("job");
-    Ok(Job {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        runner_id: row.get(2)?,
-        install_id: row.get(3)?,
-        job_type: JobType::parse(&row.get::<String>(4)?).ok_or_else(corrupt)?,
-        group: JobGroup::parse(&row.get::<String>(5)?).ok_or_else(corrupt)?,
-        operation: row.get(6)?,
-        name: row.get(7)?,
-        state: JobState::parse(&row.get::<String>(8)?).ok_or_else(corrupt)?,
-        reason: row.get(9)?,
-        error_code: row.get(10)?,
-        target: row.get(11)?,
-        priority: row.get(12)?,
-        epoch: row.get(13)?,
-        version: row.get(14)?,
-        max_executions: row.get(15)?,
-        timeout_s: row.get(16)?,
-        queue_until: row.get(17)?,
-        log_stream_id: row.get(18)?,
-        cancel_at: row.get(19)?,
-        released: row.get(20)?,
-        created_by: row.get(21)?,
-        created_at: row.get(22)?,
-        updated_at: row.get(23)?,
-        started_at: row.get(24)?,
-        finished_at: row.get(25)?,
-        step_id: row.get(26)?,
-    })
-}
-
 pub(crate) async fn job_by_id(tx: &mut Tx<'_>, id: &JobId) -> Result<Job> {
-    let sql = static_sql!(COLUMNS, "WHERE id = $1");
-    from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("job"))?)
+    let sql = select!(Job, "WHERE id = $1");
+    Job::from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("job"))?)
 }
 
 /// The rest of a row that a claim reads: the signed order, and the sealed spec.
 pub(crate) fn papers_from(row: &Row) -> Result<(Signed, Vec<u8>)> {
-    Ok((Signed { payload: row.get(0)?, key: row.get(1)?, signature: row.get(2)? }, row.get(3)?))
+    let order = Signed {
+        payload: row.get("order_payload")?,
+        key: row.get("order_key")?,
+        signature: row.get("order_signature")?,
+    };
+    Ok((order, row.get("spec")?))
 }
 
 /// The error code of a job whose outcome a person has recorded.
 pub const SETTLED: &str = "settled";
-
-/// How many columns a job has.
-pub(crate) const WIDTH: usize = 27;
 
 const MOVE: &str = "UPDATE jobs SET state = $3, reason = $4, error_code = $5, epoch = $6, started_at = $7, finished_at = $8, updated_at = $9, released = 0, version = version + 1 WHERE id = $1 AND version = $2";
 /// The same with its event, for PostgreSQL. Nobody waits for the count: where no job is moved the event has no subject, and
@@ -181,7 +150,7 @@ pub(crate) async fn move_job(
     if to.is_terminal() {
         job.finished_at = Some(now);
     }
-    if (to.is_terminal() || to == JobState::Unknown)
+    if (to.is_terminal() || to == JobState::Unknown || event == JobEvent::Revive)
         && let Some(step) = &job.step_id
     {
         workflows::wake_step(tx, step, now).await?;
@@ -222,7 +191,7 @@ fn list_sql(filter: &JobFilter) -> &'static str {
         ($first:literal) => {{
             static TEXT: LazyLock<String> = LazyLock::new(|| {
                 let first = $first;
-                format!("{COLUMNS} WHERE {first} AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (CAST($3 AS TEXT) IS NULL OR runner_id = $3) AND (CAST($4 AS TEXT) IS NULL OR state = $4) AND (CAST($5 AS TEXT) IS NULL OR type = $5) AND (CAST($6 AS TEXT) IS NULL OR type <> $6) ORDER BY id DESC LIMIT $7 OFFSET $8")
+                Job::select(&format!("WHERE {first} AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (CAST($3 AS TEXT) IS NULL OR runner_id = $3) AND (CAST($4 AS TEXT) IS NULL OR state = $4) AND (CAST($5 AS TEXT) IS NULL OR type = $5) AND (CAST($6 AS TEXT) IS NULL OR type <> $6) ORDER BY id DESC LIMIT $7 OFFSET $8"))
             });
             TEXT.as_str()
         }};
@@ -249,10 +218,8 @@ impl Store {
         let queued = self
             .main()
             .write_announced(
-                move |tx| {
-                    let (new, idem) = (new.clone(), idem.clone());
-                    Box::pin(async move { insert_job(tx, new, idem.as_ref()).await })
-                },
+                (new, idem),
+                |tx, (new, idem)| Box::pin(insert_job(tx, new, idem.as_ref())),
                 || self.notifier().wake(topic::queued(&runner)),
             )
             .await?;
@@ -263,56 +230,56 @@ impl Store {
     }
 
     pub async fn job(&self, org: &OrgId, id: &JobId) -> Result<Job> {
-        let (org, id) = (org.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, id) = (org.clone(), id.clone());
+            .glance((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
-                    let job = job_by_id(tx, &id).await?;
-                    if job.org_id == org { Ok(job) } else { Err(StoreError::NotFound("job")) }
+                    let job = job_by_id(tx, id).await?;
+                    if job.org_id == *org { Ok(job) } else { Err(StoreError::NotFound("job")) }
                 })
             })
             .await
     }
 
     pub async fn job_of_log(&self, org: &OrgId, stream: &LogStreamId) -> Result<Job> {
-        let (org, stream) = (org.clone(), stream.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, stream) = (org.clone(), stream.clone());
+            .glance((org.clone(), stream.clone()), |tx, (org, stream)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND log_stream_id = $2");
-                    from_row(&tx.get(sql, params![&org, &stream]).await?.ok_or(StoreError::NotFound("log stream"))?)
+                    let sql = select!(Job, "WHERE org_id = $1 AND log_stream_id = $2");
+                    Job::from_row(
+                        &tx.get(sql, params![&org, &stream]).await?.ok_or(StoreError::NotFound("log stream"))?,
+                    )
                 })
             })
             .await
     }
 
     pub async fn jobs(&self, org: &OrgId, filter: JobFilter, offset: u64, limit: u64) -> Result<Vec<Job>> {
-        let org = org.clone();
         self.main()
-            .read(move |tx| {
-                let (org, f) = (org.clone(), filter.clone());
+            .read((org.clone(), filter, offset, limit), |tx, (org, f, offset, limit)| {
                 Box::pin(async move {
-                    let sql = list_sql(&f);
+                    let sql = list_sql(f);
                     let state = f.state.map(JobState::as_str);
                     let kind = f.job_type.map(JobType::as_str);
                     let without = f.without.map(JobType::as_str);
                     let (install, runner) = (f.install.as_ref(), f.runner.as_ref());
                     let rows =
                         tx.query(sql, params![&org, install, runner, state, kind, without, limit, offset]).await?;
-                    rows.iter().map(from_row).collect()
+                    rows.iter().map(Job::from_row).collect()
                 })
             })
             .await
     }
 
+    /// Targets of an install's jobs whose runner is not heard of: they may be at work still.
+    pub async fn silent_targets(&self, org: &OrgId, install: &InstallId) -> Result<Vec<String>> {
+        let sql = "SELECT target FROM jobs WHERE (org_id || '') = $1 AND install_id = $2 AND state = 'unknown' AND released = 0 AND target IS NOT NULL AND operation = 'apply-plan'";
+        self.main().query(sql, params![org, install]).await?.iter().map(|row| row.get("target")).collect()
+    }
+
     /// What the waiting reason needs beside the runner.
-    pub async fn queue_place(&self, job: &Job) -> Result<Place> {
-        let job = job.clone();
+    pub async fn queue_place(&self, job: &Job) -> Result<QueuePlace> {
         self.main()
-            .glance(move |tx| {
-                let job = job.clone();
+            .glance(job.clone(), |tx, job| {
                 Box::pin(async move {
                     let params = params![
                         &job.runner_id,
@@ -324,7 +291,7 @@ impl Store {
                         job.target.as_ref()
                     ];
                     let row = tx.get(PLACE, params).await?.ok_or_else(|| StoreError::corrupt("count"))?;
-                    Ok(Place { held_by: row.get(0)?, ahead: row.get(1)? })
+                    Ok(QueuePlace { held_by: row.get("held_by")?, ahead: row.get("ahead")? })
                 })
             })
             .await
@@ -332,22 +299,19 @@ impl Store {
 
     /// Cancels a job: at once while nobody has started it; otherwise the runner is told until the result is in.
     pub async fn cancel(&self, org: &OrgId, id: &JobId, actor: &str, now: Timestamp) -> Result<Job> {
-        let (org_id, id, actor) = (org.clone(), id.clone(), actor.to_owned());
         let job = self
             .main()
-            .write(move |tx| {
-                let (org, id, actor) = (org_id.clone(), id.clone(), actor.clone());
-                Box::pin(async move {
-                    let mut job = job_by_id(tx, &id).await?;
-                    if job.org_id != org {
+            .write((org.clone(), id.clone(), actor.to_owned(), now), |tx, (org, id, actor, now)| { Box::pin(async move {
+                    let mut job = job_by_id(tx, id).await?;
+                    if job.org_id != *org {
                         return Err(StoreError::NotFound("job"));
                     }
                     match job.state {
                         JobState::Queued | JobState::Claimed => {
                             let withdraw = JobEvent::Withdraw(Outcome::Cancelled);
                             let reason = "cancelled before it started";
-                            move_job(tx, &mut job, withdraw, reason, Some("cancelled"), &actor, now).await?;
-                            executions::end_current(tx, &job, "cancelled", reason, now).await?;
+                            move_job(tx, &mut job, withdraw, reason, Some("cancelled"), actor, *now).await?;
+                            executions::end_current(tx, &job, "cancelled", reason, *now).await?;
                         }
                         JobState::Unknown if job.released => {
                             let text = "nobody works on this job any more, so there is nothing to cancel; look at what it was to change, then say how it ended with `ferry jobs settle`";
@@ -356,11 +320,11 @@ impl Store {
                         JobState::Running | JobState::Unknown if job.cancel_at.is_none() => {
                             tx.exec_later("UPDATE jobs SET cancel_at = $2, updated_at = $2 WHERE id = $1", params![&id, now])
                                 .await?;
-                            job.cancel_at = Some(now);
+                            job.cancel_at = Some(*now);
                             let subject = ("job", job.id.as_str());
                             let data = serde_json::json!({});
                             let kind = "job.cancel-requested";
-                            record(tx, Note { org: &org, now, kind, subject, actor: &actor, data }).await?;
+                            record(tx, Note { org, now: *now, kind, subject, actor, data }).await?;
                         }
                         // Asking twice, or too late, changes nothing.
                         JobState::Running
@@ -372,8 +336,7 @@ impl Store {
                         | JobState::NotAttempted => {}
                     }
                     Ok(job)
-                })
-            })
+                }) })
             .await?;
         self.wake_for(&job);
         Ok(job)
@@ -389,21 +352,22 @@ impl Store {
         actor: &str,
         now: Timestamp,
     ) -> Result<Job> {
-        let (org_id, id, reason, actor) = (org.clone(), id.clone(), reason.to_owned(), actor.to_owned());
         let job = self
             .main()
-            .write(move |tx| {
-                let (org, id, reason, actor) = (org_id.clone(), id.clone(), reason.clone(), actor.clone());
-                Box::pin(async move {
-                    let mut job = job_by_id(tx, &id).await?;
-                    if job.org_id != org {
-                        return Err(StoreError::NotFound("job"));
-                    }
-                    move_job(tx, &mut job, JobEvent::Settle(outcome), &reason, Some(SETTLED), &actor, now).await?;
-                    executions::end_current(tx, &job, JobState::from(outcome).as_str(), &reason, now).await?;
-                    Ok(job)
-                })
-            })
+            .write(
+                (org.clone(), id.clone(), reason.to_owned(), actor.to_owned(), outcome, now),
+                |tx, (org, id, reason, actor, outcome, now)| {
+                    Box::pin(async move {
+                        let mut job = job_by_id(tx, id).await?;
+                        if job.org_id != *org {
+                            return Err(StoreError::NotFound("job"));
+                        }
+                        move_job(tx, &mut job, JobEvent::Settle(*outcome), reason, Some(SETTLED), actor, *now).await?;
+                        executions::end_current(tx, &job, JobState::from(*outcome).as_str(), reason, *now).await?;
+                        Ok(job)
+                    })
+                },
+            )
             .await?;
         self.wake_for(&job);
         Ok(job)
@@ -412,27 +376,25 @@ impl Store {
     /// Ends queued jobs whose time in the queue is over. Returns them as they were, with the reasons they waited for.
     pub async fn queue_timeouts(&self, now: Timestamp, limit: u64) -> Result<Vec<Job>> {
         self.main()
-            .read(move |tx| {
+            .read((now, limit), |tx, (now, limit)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE state = 'queued' AND queue_until < $1 LIMIT $2");
-                    tx.query(sql, params![now, limit]).await?.iter().map(from_row).collect()
+                    let sql = select!(Job, "WHERE state = 'queued' AND queue_until < $1 LIMIT $2");
+                    tx.query(sql, params![now, limit]).await?.iter().map(Job::from_row).collect()
                 })
             })
             .await
     }
 
     pub async fn end_queued(&self, job: &Job, waited_for: &str, now: Timestamp) -> Result<()> {
-        let (id, waited_for) = (job.id.clone(), waited_for.to_owned());
         let job = self
             .main()
-            .write(move |tx| {
-                let (id, waited_for) = (id.clone(), waited_for.clone());
+            .write((job.id.clone(), waited_for.to_owned(), now), |tx, (id, waited_for, now)| {
                 Box::pin(async move {
-                    let mut job = job_by_id(tx, &id).await?;
-                    if job.state == JobState::Queued && job.queue_until < now {
+                    let mut job = job_by_id(tx, id).await?;
+                    if job.state == JobState::Queued && job.queue_until < *now {
                         let reason = format!("waited too long in the queue: {waited_for}");
                         let event = JobEvent::Withdraw(Outcome::TimedOut);
-                        move_job(tx, &mut job, event, &reason, Some("queue_timeout"), "ferry", now).await?;
+                        move_job(tx, &mut job, event, &reason, Some("queue_timeout"), "ferry", *now).await?;
                     }
                     Ok(job)
                 })
@@ -453,14 +415,12 @@ impl Store {
 
     /// The spec of a job, opened.
     pub async fn spec(&self, org: &OrgId, id: &JobId) -> Result<Vec<u8>> {
-        let (org_id, job) = (org.clone(), id.clone());
         let sealed: Vec<u8> = self
             .main()
-            .read(move |tx| {
-                let (org, job) = (org_id.clone(), job.clone());
+            .read((org.clone(), id.clone()), |tx, (org, job)| {
                 Box::pin(async move {
                     let sql = "SELECT spec FROM jobs WHERE org_id = $1 AND id = $2";
-                    tx.get(sql, params![&org, &job]).await?.ok_or(StoreError::NotFound("job"))?.get(0)
+                    tx.get(sql, params![&org, &job]).await?.ok_or(StoreError::NotFound("job"))?.get("spec")
                 })
             })
             .await?;
@@ -469,15 +429,17 @@ impl Store {
 
     /// The signed order of a job, byte for byte.
     pub async fn order(&self, org: &OrgId, id: &JobId) -> Result<Signed> {
-        let (org, id) = (org.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, id) = (org.clone(), id.clone());
+            .glance((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
                     let sql =
                         "SELECT order_payload, order_key, order_signature FROM jobs WHERE org_id = $1 AND id = $2";
                     let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("job"))?;
-                    Ok(Signed { payload: row.get(0)?, key: row.get(1)?, signature: row.get(2)? })
+                    Ok(Signed {
+                        payload: row.get("order_payload")?,
+                        key: row.get("order_key")?,
+                        signature: row.get("order_signature")?,
+                    })
                 })
             })
             .await
@@ -492,10 +454,10 @@ impl Store {
     pub async fn prune_health_checks(&self, before: Timestamp, limit: u64) -> Result<usize> {
         let old: Vec<JobId> = self
             .main()
-            .read(move |tx| {
+            .read((before, limit), |tx, (before, limit)| {
                 Box::pin(async move {
                     let sql = "SELECT id FROM jobs WHERE type = 'health-check' AND finished_at < $1 LIMIT $2";
-                    tx.query(sql, params![before, limit]).await?.iter().map(|row| row.get(0)).collect()
+                    tx.query(sql, params![before, limit]).await?.iter().map(|row| row.get("id")).collect()
                 })
             })
             .await?;
@@ -504,12 +466,10 @@ impl Store {
                 self.delete_log(&execution.id, None).await?;
             }
         }
-        let jobs = old.clone();
         self.main()
-            .write(move |tx| {
-                let jobs = jobs.clone();
+            .write(old.clone(), |tx, jobs| {
                 Box::pin(async move {
-                    for job in &jobs {
+                    for job in jobs {
                         tx.exec("DELETE FROM executions WHERE job_id = $1", params![job]).await?;
                         tx.exec("DELETE FROM jobs WHERE id = $1", params![job]).await?;
                     }
@@ -524,7 +484,7 @@ impl Store {
 /// Who holds the target of a job, and how many stand before it.
 macro_rules! place {
     () => {
-        "(SELECT id FROM jobs WHERE runner_id = $1 AND target = $7 AND state IN ('available', 'in-progress', 'unknown') AND released = 0 LIMIT 1), (SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (priority > $3 OR (priority = $3 AND (created_at, id) < ($4, $5))) LIMIT $6) ahead)"
+        "(SELECT id FROM jobs WHERE runner_id = $1 AND target = $7 AND state IN ('available', 'in-progress', 'unknown') AND released = 0 LIMIT 1) AS held_by, (SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE runner_id = $1 AND grp = $2 AND state = 'queued' AND (priority > $3 OR (priority = $3 AND (created_at, id) < ($4, $5))) LIMIT $6) waiting) AS ahead"
     };
 }
 const PLACE: &str = concat!("SELECT ", place!());
@@ -535,7 +495,7 @@ const BEFORE: &str = concat!(
     ", i.request_digest, i.resource_id FROM runners r LEFT JOIN idempotency i ON i.scope = $9 AND i.key = $10 WHERE r.id = $1 AND r.org_id = $8"
 );
 
-async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) -> Result<Queued> {
+async fn insert_job(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>) -> Result<Queued> {
     let now = new.now;
     let (scope, key) = (idem.map(|i| &i.scope), idem.map(|i| &i.key));
     let before = params![
@@ -552,7 +512,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
     ];
     let row = tx.get(BEFORE, before).await?;
     let found = match &row {
-        Some(row) => same_request(idem, row.get(2)?, row.get(3)?)?,
+        Some(row) => same_request(idem, row.get("request_digest")?, row.get("resource_id")?)?,
         None => idempotent(tx, idem).await?,
     };
     if let Some(found) = found {
@@ -567,7 +527,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
     if let Some(step) = &new.step_id
         && let Some(row) = tx.get("SELECT id FROM jobs WHERE step_id = $1", params![step]).await?
     {
-        return Ok(Queued { job: job_by_id(tx, &row.get(0)?).await?, replayed: true, place: None });
+        return Ok(Queued { job: job_by_id(tx, &row.get("id")?).await?, replayed: true, place: None });
     }
     // It may have been cancelled since it was decided to start it.
     if let Some(step) = &new.step_id {
@@ -577,7 +537,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
         }
     }
     let row = row.ok_or(StoreError::NotFound("runner"))?;
-    let place = Place { held_by: row.get(0)?, ahead: row.get(1)? };
+    let place = QueuePlace { held_by: row.get("held_by")?, ahead: row.get("ahead")? };
     let attempts = if new.job_type.is_read_only(&new.operation) { constants::READ_ONLY_ATTEMPTS } else { 1 };
     let queue_until = now.plus_s(constants::QUEUE_TIMEOUT_S as i64);
     tx.exec_later(
@@ -596,7 +556,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
             i64::from(attempts),
             new.timeout_s,
             queue_until,
-            new.spec,
+            &new.spec,
             &new.order.payload,
             &new.order.key,
             &new.order.signature,
@@ -620,38 +580,38 @@ async fn insert_job(tx: &mut Tx<'_>, new: NewJob, idem: Option<&Idempotency>) ->
     }
     remember(tx, idem, new.id.as_str(), now).await?;
     let job = Job {
-        id: new.id,
-        org_id: new.org_id,
-        runner_id: new.runner_id,
-        install_id: new.install_id,
+        id: new.id.clone(),
+        org_id: new.org_id.clone(),
+        runner_id: new.runner_id.clone(),
+        install_id: new.install_id.clone(),
         job_type: new.job_type,
         group: new.job_type.group(),
-        operation: new.operation,
-        name: new.name,
+        operation: new.operation.clone(),
+        name: new.name.clone(),
         state: JobState::Queued,
         reason: String::new(),
         error_code: None,
-        target: new.target,
+        target: new.target.clone(),
         priority: new.priority,
         epoch: 0,
         version: 1,
         max_executions: attempts.into(),
         timeout_s: new.timeout_s,
         queue_until,
-        log_stream_id: new.log_stream_id,
+        log_stream_id: new.log_stream_id.clone(),
         cancel_at: None,
         released: false,
-        created_by: new.created_by,
+        created_by: new.created_by.clone(),
         created_at: now,
         updated_at: now,
         started_at: None,
         finished_at: None,
-        step_id: new.step_id,
+        step_id: new.step_id.clone(),
     };
     Ok(Queued { job, replayed: false, place: Some(place) })
 }
 
 pub(crate) async fn target_holder(tx: &mut Tx<'_>, runner: &RunnerId, target: &str) -> Result<Option<JobId>> {
     let sql = "SELECT id FROM jobs WHERE runner_id = $1 AND target = $2 AND state IN ('available', 'in-progress', 'unknown') AND released = 0 LIMIT 1";
-    tx.get(sql, params![runner, target]).await?.map(|row| row.get(0)).transpose()
+    tx.get(sql, params![runner, target]).await?.map(|row| row.get("id")).transpose()
 }

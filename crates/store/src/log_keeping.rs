@@ -33,65 +33,53 @@ pub struct LogHead {
 
 impl Store {
     pub async fn log_rules(&self, org: &OrgId) -> Result<LogRules> {
-        let org = org.clone();
         self.logs_db()
-            .read(move |tx| {
-                let org = org.clone();
+            .read(org.clone(), |tx, org| {
                 Box::pin(async move {
                     let sql = "SELECT retention_s, quota_bytes FROM log_rules WHERE org_id = $1";
                     let Some(row) = tx.get(sql, params![&org]).await? else { return Ok(LogRules::default()) };
-                    Ok(LogRules { retention_s: row.get(0)?, quota_bytes: row.get(1)? })
+                    Ok(LogRules { retention_s: row.get("retention_s")?, quota_bytes: row.get("quota_bytes")? })
                 })
             })
             .await
     }
 
     pub async fn set_log_rules(&self, org: &OrgId, rules: LogRules) -> Result<()> {
-        let org = org.clone();
         self.logs_db()
-            .write(move |tx| {
-                let org = org.clone();
-                Box::pin(async move {
+            .write((org.clone(), rules), |tx, (org, rules)| { Box::pin(async move {
                     tx.exec(
                         "INSERT INTO log_rules (org_id, retention_s, quota_bytes) VALUES ($1, $2, $3) ON CONFLICT (org_id) DO UPDATE SET retention_s = $2, quota_bytes = $3",
                         params![&org, rules.retention_s, rules.quota_bytes],
                     )
                     .await?;
                     Ok(())
-                })
-            })
+                }) })
             .await
     }
 
     pub async fn log_usage(&self, org: &OrgId) -> Result<LogUsage> {
-        let org = org.clone();
         self.logs_db()
-            .read(move |tx| {
-                let org = org.clone();
-                Box::pin(async move {
-                    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM log_heads WHERE org_id = $1 AND deleted_at IS NULL";
+            .read(org.clone(), |tx, org| { Box::pin(async move {
+                    let sql = "SELECT COUNT(*) AS count, CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) AS size_bytes FROM log_heads WHERE org_id = $1 AND deleted_at IS NULL";
                     let row = tx.get(sql, params![&org]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
-                    Ok(LogUsage { executions: row.get(0)?, size_bytes: row.get(1)? })
-                })
-            })
+                    Ok(LogUsage { executions: row.get("count")?, size_bytes: row.get("size_bytes")? })
+                }) })
             .await
     }
 
     /// The log of an execution: how much there is, and whether it was deleted.
     pub async fn log_state(&self, execution: &ExecutionId) -> Result<LogHead> {
-        let id = execution.clone();
         self.logs_db()
-            .read(move |tx| {
-                let id = id.clone();
+            .read(execution.clone(), |tx, id| {
                 Box::pin(async move {
                     let sql =
                         "SELECT next_seq, size_bytes, deleted_at, first_seq FROM log_heads WHERE execution_id = $1";
                     let Some(row) = tx.get(sql, params![&id]).await? else { return Ok(LogHead::default()) };
                     Ok(LogHead {
-                        next_seq: row.get(0)?,
-                        size_bytes: row.get(1)?,
-                        deleted_at: row.get(2)?,
-                        first_seq: row.get(3)?,
+                        next_seq: row.get("next_seq")?,
+                        size_bytes: row.get("size_bytes")?,
+                        deleted_at: row.get("deleted_at")?,
+                        first_seq: row.get("first_seq")?,
                     })
                 })
             })
@@ -102,22 +90,20 @@ impl Store {
     pub async fn expire_logs(&self, now: Timestamp, limit: u64) -> Result<usize> {
         let old: Vec<ExecutionId> = self
             .logs_db()
-            .read(move |tx| {
-                Box::pin(async move {
+            .read((now, limit), |tx, (now, limit)| { Box::pin(async move {
                     let sql = "SELECT org_id, retention_s FROM log_rules WHERE retention_s IS NOT NULL";
                     let rules = tx.query(sql, params![]).await?;
                     let mut old = Vec::new();
                     for row in rules {
-                        let (org, kept): (OrgId, u64) = (row.get(0)?, row.get(1)?);
+                        let (org, kept): (OrgId, u64) = (row.get("org_id")?, row.get("retention_s")?);
                         let before = now.plus_s(-i64::try_from(kept).unwrap_or(i64::MAX / 2_000_000));
                         let sql = "SELECT execution_id FROM log_heads WHERE org_id = $1 AND deleted_at IS NULL AND updated_at < $2 ORDER BY updated_at LIMIT $3";
                         for row in tx.query(sql, params![&org, before, limit]).await? {
-                            old.push(row.get(0)?);
+                            old.push(row.get("execution_id")?);
                         }
                     }
                     Ok(old)
-                })
-            })
+                }) })
             .await?;
         let (mut erased, mut failed) = (0, None);
         for execution in &old {
@@ -137,16 +123,12 @@ impl Store {
 
     /// Executions that have a log, from the one after `after` on.
     pub async fn logs_after(&self, after: &str, limit: u64) -> Result<Vec<(OrgId, ExecutionId)>> {
-        let after = after.to_owned();
         self.logs_db()
-            .read(move |tx| {
-                let after = after.clone();
-                Box::pin(async move {
+            .read((after.to_owned(), limit), |tx, (after, limit)| { Box::pin(async move {
                     let sql = "SELECT org_id, execution_id FROM log_heads WHERE execution_id > $1 AND deleted_at IS NULL ORDER BY execution_id LIMIT $2";
                     let rows = tx.query(sql, params![after, limit]).await?;
-                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
-                })
-            })
+                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("execution_id")?))).collect()
+                }) })
             .await
     }
 

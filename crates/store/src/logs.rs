@@ -89,21 +89,18 @@ impl Store {
         let next_seq = first_seq + chunks.len() as u64;
         let first_ns = chunks.first().map_or(0, |c| c.time_ns);
         let plain: u64 = chunks.iter().map(plain_bytes).sum();
-        let (org, execution) = (org.clone(), execution.clone());
         self.logs_db()
-            .write(move |tx| {
-                let (org, execution, data) = (org.clone(), execution.clone(), data.clone());
-                Box::pin(async move {
+            .write((org.clone(), execution.clone(), data, now, first_seq, next_seq, first_ns, plain), |tx, (org, execution, data, now, first_seq, next_seq, first_ns, plain)| { Box::pin(async move {
                     let head = tx
                         .get("SELECT next_seq FROM log_heads WHERE execution_id = $1", params![&execution])
                         .await?
-                        .map(|row| row.get::<u64>(0))
+                        .map(|row| row.get::<u64>("next_seq"))
                         .transpose()?;
                     let expected = head.unwrap_or(0);
-                    if next_seq <= expected {
+                    if *next_seq <= expected {
                         return Ok(expected);
                     }
-                    if first_seq != expected {
+                    if *first_seq != expected {
                         return Err(StoreError::LogOutOfOrder { next_seq: expected });
                     }
                     let size = data.len() as i64;
@@ -117,9 +114,8 @@ impl Store {
                         params![&execution, &org, next_seq, size, now],
                     )
                     .await?;
-                    Ok(next_seq)
-                })
-            })
+                    Ok(*next_seq)
+                }) })
             .await
     }
 
@@ -155,13 +151,9 @@ impl Store {
 
     /// A few chunks at a place, in their order; empty where there are none. It costs the same wherever the place is.
     pub async fn log_block(&self, execution: &ExecutionId, at: LogAt) -> Result<Vec<Chunk>> {
-        let id = execution.clone();
         let found = self
             .logs_db()
-            .read(move |tx| {
-                let id = id.clone();
-                Box::pin(async move { find_block(tx, &id, at).await })
-            })
+            .read((execution.clone(), at), |tx, (id, at)| Box::pin(async move { find_block(tx, id, *at).await }))
             .await?;
         let mut chunks = match found {
             None => return Ok(Vec::new()),
@@ -196,11 +188,8 @@ impl Store {
     }
 
     async fn log_pieces(&self, execution: &ExecutionId, from_seq: u64) -> Result<Vec<LogPiece>> {
-        let execution = execution.clone();
         self.logs_db()
-            .read(move |tx| {
-                let execution = execution.clone();
-                Box::pin(async move {
+            .read((execution.clone(), from_seq), |tx, (execution, from_seq)| { Box::pin(async move {
                     let segment = tx
                         .get(
                             "SELECT blob_key FROM log_segments WHERE execution_id = $1 AND next_seq > $2 ORDER BY first_seq LIMIT 1",
@@ -208,7 +197,7 @@ impl Store {
                         )
                         .await?;
                     if let Some(row) = segment {
-                        return Ok(vec![LogPiece::Segment(row.get(0)?)]);
+                        return Ok(vec![LogPiece::Segment(row.get("blob_key")?)]);
                     }
                     let rows = tx
                         .query(
@@ -218,62 +207,56 @@ impl Store {
                         .await?;
                     let (mut pieces, mut plain) = (Vec::new(), 0);
                     for row in rows {
-                        pieces.push(LogPiece::Hot(row.get(0)?));
-                        plain += row.get::<u64>(1)?;
+                        pieces.push(LogPiece::Hot(row.get("data")?));
+                        plain += row.get::<u64>("plain_bytes")?;
                         if plain >= PIECE_PLAIN {
                             break;
                         }
                     }
                     Ok(pieces)
-                })
-            })
+                }) })
             .await
     }
 
     /// Executions whose hot batches are to be folded.
     pub async fn sealable(&self, input: SealInput, limit: u64) -> Result<Vec<(OrgId, ExecutionId)>> {
         self.logs_db()
-            .read(move |tx| {
-                Box::pin(async move {
+            .read((input, limit), |tx, (input, limit)| { Box::pin(async move {
                     let rows = tx
                         .query(
                             "SELECT org_id, execution_id FROM log_heads WHERE hot_bytes > 0 AND (hot_bytes >= $1 OR updated_at < $2) ORDER BY updated_at LIMIT $3",
                             params![input.full_bytes, input.quiet_since, limit],
                         )
                         .await?;
-                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
-                })
-            })
+                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("execution_id")?))).collect()
+                }) })
             .await
     }
 
     /// Folds the hot batches of an execution into one segment: the blob first, then, in one transaction, the row that names
     /// it in place of the batches. A crash in between leaves a blob that the next try writes again.
     pub async fn seal_log(&self, org: &OrgId, execution: &ExecutionId, target_bytes: u64) -> Result<u64> {
-        let id = execution.clone();
+        let _id = execution.clone();
         let rows = self
             .logs_db()
-            .read(move |tx| {
-                let id = id.clone();
-                Box::pin(async move {
+            .read((execution.clone(), target_bytes), |tx, (id, target_bytes)| { Box::pin(async move {
                     // Sizes first: only what one segment takes is read.
-                    let sizes = "SELECT first_seq, next_seq, length(data), plain_bytes FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT $2";
+                    let sizes = "SELECT first_seq, next_seq, length(data) AS size, plain_bytes FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT $2";
                     let (mut end, mut size, mut plain) = (0, 0, 0);
                     for row in tx.query(sizes, params![&id, SEAL_ROWS]).await? {
-                        end = row.get::<u64>(1)?;
-                        size += row.get::<u64>(2)?;
-                        plain += row.get::<u64>(3)?;
-                        if size >= target_bytes || plain >= PIECE_PLAIN {
+                        end = row.get::<u64>("next_seq")?;
+                        size += row.get::<u64>("size")?;
+                        plain += row.get::<u64>("plain_bytes")?;
+                        if size >= *target_bytes || plain >= PIECE_PLAIN {
                             break;
                         }
                     }
                     let sql = "SELECT first_seq, next_seq, data FROM log_chunks WHERE execution_id = $1 AND next_seq <= $2 ORDER BY first_seq";
                     let rows = tx.query(sql, params![&id, end]).await?;
                     rows.iter()
-                        .map(|r| Ok((r.get::<u64>(0)?, r.get::<u64>(1)?, r.get::<Vec<u8>>(2)?)))
+                        .map(|r| Ok((r.get::<u64>("first_seq")?, r.get::<u64>("next_seq")?, r.get::<Vec<u8>>("data")?)))
                         .collect::<Result<Vec<_>>>()
-                })
-            })
+                }) })
             .await?;
         let (Some(first_seq), Some(next_seq)) = (rows.first().map(|r| r.0), rows.last().map(|r| r.1)) else {
             return Ok(0);
@@ -282,16 +265,13 @@ impl Store {
         let size: u64 = rows.iter().map(|r| r.2.len() as u64).sum();
         let (segment, blocks) = blocks_of(rows.into_iter().map(|r| r.2)).await?;
         let (stored, first_ns) = (segment.len() as u64, blocks.first().map_or(0, |block| block.1));
-        let blocks = serde_json::to_string(&blocks).map_err(StoreError::db)?;
         let key = format!("logs/{org}/{execution}/{first_seq:012}-{next_seq:012}.zst");
         self.blobs().put(&key, Bytes::from(segment)).await?;
         crash::crash_point!("server.segment_put");
-        let (id, blob_key) = (execution.clone(), key.clone());
+        let blocks = serde_json::to_string(&blocks).map_err(StoreError::db)?;
         let folded = self
             .logs_db()
-            .write(move |tx| {
-                let (id, key, blocks) = (id.clone(), blob_key.clone(), blocks.clone());
-                Box::pin(async move {
+            .write((execution.clone(), key.clone(), blocks, (first_seq, next_seq), size, batches, stored, first_ns), |tx, (id, key, blocks, (first_seq, next_seq), size, batches, stored, first_ns)| { Box::pin(async move {
                     // The head first: writers change it too, and whoever holds it is not overtaken by them.
                     let held = tx
                         .exec(
@@ -315,8 +295,7 @@ impl Store {
                     )
                     .await?;
                     Ok(Folded::ByUs)
-                })
-            })
+                }) })
             .await?;
         match folded {
             Folded::ByUs => Ok(size),
@@ -332,21 +311,12 @@ impl Store {
     /// Deletes a log: with a time, that it was deleted then stays known. Blobs go before the rows, so that a crash leaves rows that
     /// lead to them; a segment that was made meanwhile goes after them.
     pub(crate) async fn delete_log(&self, execution: &ExecutionId, known_since: Option<Timestamp>) -> Result<()> {
-        let id = execution.clone();
-        let there = self.logs_db().read(move |tx| {
-            Box::pin({
-                let id = id.clone();
-                async move { segment_keys(tx, &id).await }
-            })
-        });
+        let there = self.logs_db().read(execution.clone(), |tx, id| Box::pin(segment_keys(tx, id)));
         for key in there.await? {
             self.blobs().delete(&key).await?;
         }
-        let id = execution.clone();
-        let gone = self.logs_db().write(move |tx| {
-            let id = id.clone();
-            Box::pin(async move {
-                let keys = segment_keys(tx, &id).await?;
+        let gone = self.logs_db().write((execution.clone(), known_since), |tx, (id, known_since)| { Box::pin(async move {
+                let keys = segment_keys(tx, id).await?;
                 tx.exec("DELETE FROM log_segments WHERE execution_id = $1", params![&id]).await?;
                 tx.exec("DELETE FROM log_chunks WHERE execution_id = $1", params![&id]).await?;
                 match known_since {
@@ -357,8 +327,7 @@ impl Store {
                     }
                 };
                 Ok(keys)
-            })
-        });
+            }) });
         for key in gone.await? {
             self.blobs().delete(&key).await?;
         }
@@ -367,19 +336,15 @@ impl Store {
 
     /// Notes that an archive lies in the blob store.
     pub async fn add_archive(&self, org: &OrgId, digest: &model::Digest, size: u64, now: Timestamp) -> Result<()> {
-        let (org, digest) = (org.clone(), digest.clone());
         self.main()
-            .write(move |tx| {
-                let (org, digest) = (org.clone(), digest.clone());
-                Box::pin(async move {
+            .write((org.clone(), digest.clone(), size, now), |tx, (org, digest, size, now)| { Box::pin(async move {
                     tx.exec(
                         "INSERT INTO archives (org_id, digest, size_bytes, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (org_id, digest) DO NOTHING",
                         params![&org, digest.as_str(), size, now],
                     )
                     .await?;
                     Ok(())
-                })
-            })
+                }) })
             .await
     }
 
@@ -389,13 +354,11 @@ impl Store {
 
     /// How many bytes an archive has, where it is here.
     pub async fn archive_size(&self, org: &OrgId, digest: &model::Digest) -> Result<Option<u64>> {
-        let (org, digest) = (org.clone(), digest.clone());
         self.main()
-            .read(move |tx| {
-                let (org, digest) = (org.clone(), digest.clone());
+            .read((org.clone(), digest.clone()), |tx, (org, digest)| {
                 Box::pin(async move {
                     let sql = "SELECT size_bytes FROM archives WHERE org_id = $1 AND digest = $2";
-                    tx.get(sql, params![&org, digest.as_str()]).await?.map(|row| row.get(0)).transpose()
+                    tx.get(sql, params![&org, digest.as_str()]).await?.map(|row| row.get("size_bytes")).transpose()
                 })
             })
             .await
@@ -423,15 +386,15 @@ enum Found {
 
 async fn segment_keys(tx: &mut Tx<'_>, id: &ExecutionId) -> Result<Vec<String>> {
     let rows = tx.query("SELECT blob_key FROM log_segments WHERE execution_id = $1", params![id]).await?;
-    rows.iter().map(|row| row.get(0)).collect()
+    rows.iter().map(|row| row.get("blob_key")).collect()
 }
 
 async fn find_block(tx: &mut Tx<'_>, id: &ExecutionId, at: LogAt) -> Result<Option<Found>> {
     let segment = |row: Row| -> Result<Found> {
-        let blocks: String = row.get(3)?;
+        let blocks: String = row.get("blocks")?;
         let blocks =
             if blocks.is_empty() { Vec::new() } else { serde_json::from_str(&blocks).map_err(StoreError::db)? };
-        Ok(Found::Segment { key: row.get(1)?, blocks, size: row.get(2)? })
+        Ok(Found::Segment { key: row.get("blob_key")?, blocks, size: row.get("size_bytes")? })
     };
     match at {
         LogAt::From(seq) => {
@@ -451,10 +414,10 @@ async fn find_block(tx: &mut Tx<'_>, id: &ExecutionId, at: LogAt) -> Result<Opti
             tx.get(sql, params![id, seq]).await?.map(segment).transpose()
         }
         LogAt::Time(ns) => {
-            let known = |row: &Row| row.get::<u64>(0).is_ok_and(|first| first > 0);
+            let known = |row: &Row| row.get::<u64>("first_ns").is_ok_and(|first| first > 0);
             let sql = "SELECT first_ns, first_seq FROM log_chunks WHERE execution_id = $1 AND first_ns <= $2 ORDER BY first_seq DESC LIMIT 1";
             if let Some(row) = tx.get(sql, params![id, ns]).await?.filter(known) {
-                return Box::pin(find_block(tx, id, LogAt::From(row.get(1)?))).await;
+                return Box::pin(find_block(tx, id, LogAt::From(row.get("first_seq")?))).await;
             }
             let sql = "SELECT first_ns, blob_key, size_bytes, blocks FROM log_segments WHERE execution_id = $1 AND first_ns <= $2 ORDER BY first_seq DESC LIMIT 1";
             if let Some(row) = tx.get(sql, params![id, ns]).await?.filter(known) {
@@ -470,9 +433,9 @@ async fn find_block(tx: &mut Tx<'_>, id: &ExecutionId, at: LogAt) -> Result<Opti
 async fn hot_block(tx: &mut Tx<'_>, id: &ExecutionId, sizes: &'static str, seq: u64) -> Result<Option<Found>> {
     let (mut first, mut next, mut plain) = (u64::MAX, 0u64, 0u64);
     for row in tx.query(sizes, params![id, seq, BLOCK_ROWS]).await? {
-        first = first.min(row.get(0)?);
-        next = next.max(row.get(1)?);
-        plain += row.get::<u64>(2)?;
+        first = first.min(row.get("first_seq")?);
+        next = next.max(row.get("next_seq")?);
+        plain += row.get::<u64>("plain_bytes")?;
         if plain >= BLOCK_PLAIN as u64 {
             break;
         }
@@ -483,7 +446,7 @@ async fn hot_block(tx: &mut Tx<'_>, id: &ExecutionId, sizes: &'static str, seq: 
     let sql =
         "SELECT data FROM log_chunks WHERE execution_id = $1 AND first_seq >= $2 AND next_seq <= $3 ORDER BY first_seq";
     let rows = tx.query(sql, params![id, first, next]).await?;
-    Ok(Some(Found::Hot(rows.iter().map(|row| row.get(0)).collect::<Result<_>>()?)))
+    Ok(Some(Found::Hot(rows.iter().map(|row| row.get("data")).collect::<Result<_>>()?)))
 }
 
 /// Lets others go on: compressing takes milliseconds.

@@ -61,15 +61,18 @@ const TABLE: Sql = Sql {
 
 pub(crate) async fn run(db: &Db, set: Set, now: Timestamp) -> Result<()> {
     // Its own transaction: the next one can lock the table, which, unlike an advisory lock, takes no snapshot before it waits.
-    db.write(|tx| Box::pin(async move { tx.batch(TABLE).await })).await?;
-    db.write(move |tx| {
+    db.write((), |tx, ()| Box::pin(tx.batch(TABLE))).await?;
+    db.write((set, now), |tx, (set, now)| {
         Box::pin(async move {
             tx.batch(Sql { sqlite: "", postgres: "LOCK TABLE schema_versions IN EXCLUSIVE MODE" }).await?;
             let row = tx
-                .get("SELECT COALESCE(MAX(version), 0) FROM schema_versions WHERE part = $1", params![set.name()])
+                .get(
+                    "SELECT COALESCE(MAX(version), 0) AS last_version FROM schema_versions WHERE part = $1",
+                    params![set.name()],
+                )
                 .await?
                 .ok_or_else(|| StoreError::corrupt("schema version"))?;
-            let found: i64 = row.get(0)?;
+            let found: i64 = row.get("last_version")?;
             let steps = set.steps();
             let known = steps.len() as i64;
             if found > known {

@@ -93,12 +93,10 @@ impl Store {
     /// orphans from then on. Returns how many.
     pub async fn drop_abandoned_uploads(&self, before: Timestamp, limit: u64) -> Result<u64> {
         self.main()
-            .write(move |tx| {
-                Box::pin(async move {
+            .write((before, limit), |tx, (before, limit)| { Box::pin(async move {
                     let sql = "DELETE FROM uploads_sealed WHERE id IN (SELECT id FROM uploads_sealed WHERE named_at IS NULL AND created_at < $1 LIMIT $2) AND named_at IS NULL";
                     tx.exec(sql, params![before, limit]).await
-                })
-            })
+                }) })
             .await
     }
 
@@ -118,13 +116,12 @@ impl Store {
 
     async fn without_row(&self, kind: &'static str, objects: Vec<Orphan>) -> Result<Vec<Orphan>> {
         let db = if kind == LOGS { self.logs_db() } else { self.main() };
-        db.read(move |tx| {
-            let objects = objects.clone();
+        db.read((objects, kind), |tx, (objects, kind)| {
             Box::pin(async move {
                 let mut orphans = Vec::new();
                 for object in objects {
                     if !is_named(tx, kind, &object.key).await? {
-                        orphans.push(object);
+                        orphans.push(object.clone());
                     }
                 }
                 Ok(orphans)
@@ -155,14 +152,14 @@ impl Store {
     }
 
     async fn objects_after(&self, table: Table, after: &str) -> Result<Vec<(String, Vec<String>)>> {
-        let after = after.to_owned();
         self.main()
-            .read(move |tx| {
-                let after = after.clone();
+            .read((after.to_owned(), table), |tx, (after, table)| {
                 Box::pin(async move {
                     let rows = tx.query(table.sql, params![after, LOOK as u64]).await?;
                     rows.iter()
-                        .map(|row| Ok((row.get(0)?, (table.keys)(&row.get(1)?, &row.get::<String>(2)?)?)))
+                        .map(|row| {
+                            Ok((row.get("id")?, (table.keys)(&row.get("org_id")?, &row.get::<String>("named")?)?))
+                        })
                         .collect::<Result<Vec<_>>>()
                 })
             })
@@ -180,12 +177,12 @@ struct Table {
 
 const REVISIONS: Table = Table {
     what: "state",
-    sql: "SELECT id, org_id, file FROM revisions WHERE id > $1 ORDER BY id LIMIT $2",
+    sql: "SELECT id, org_id, file AS named FROM revisions WHERE id > $1 ORDER BY id LIMIT $2",
     keys: pieces,
 };
 const PLANS: Table = Table {
     what: "plan of job",
-    sql: "SELECT job_id, org_id, plan FROM plans WHERE job_id > $1 ORDER BY job_id LIMIT $2",
+    sql: "SELECT job_id AS id, org_id, plan AS named FROM plans WHERE job_id > $1 ORDER BY job_id LIMIT $2",
     keys: |org, plan| {
         let plan: model::terraform::ApprovedPlan =
             serde_json::from_str(plan).map_err(|_| StoreError::corrupt("plan"))?;
@@ -194,7 +191,7 @@ const PLANS: Table = Table {
 };
 const ARCHIVED: Table = Table {
     what: "archive",
-    sql: "SELECT org_id || '/' || digest, org_id, digest FROM archives WHERE org_id || '/' || digest > $1 ORDER BY 1 LIMIT $2",
+    sql: "SELECT org_id || '/' || digest AS id, org_id, digest AS named FROM archives WHERE org_id || '/' || digest > $1 ORDER BY 1 LIMIT $2",
     keys: |org, digest| {
         let digest = model::Digest::parse(digest).map_err(|_| StoreError::corrupt("digest"))?;
         Ok(vec![archive_key(org, &digest)])
@@ -202,7 +199,7 @@ const ARCHIVED: Table = Table {
 };
 const BLOBS: Table = Table {
     what: "registry blob",
-    sql: "SELECT id, org_id, id FROM registry_blobs WHERE id > $1 ORDER BY id LIMIT $2",
+    sql: "SELECT id, org_id, id AS named FROM registry_blobs WHERE id > $1 ORDER BY id LIMIT $2",
     keys: |org, id| Ok(vec![registry_key(org, &id.parse().map_err(|_| StoreError::corrupt("blob"))?)]),
 };
 

@@ -8,7 +8,7 @@ use model::papers::Signed;
 use model::runner::{HeldState, RunnerSettings};
 use model::{ExecutionId, JobEvent, JobGroup, JobId, OrgId, RunnerId, Timestamp};
 
-use crate::db::{Row, Tx, Value, params};
+use crate::db::{Row, Table, Tx, Value, made_once, params};
 use crate::executions::{self, ExecutionRow};
 use crate::jobs::{self, Job, job_by_id, move_job};
 use crate::notify::topic;
@@ -67,27 +67,17 @@ impl Store {
     /// One look of a runner at the queue: its list is compared with ours, and cancellations are collected. `None` when there
     /// is something to write, or to claim: then `poll` does it. Most looks find nothing, and cost no write.
     pub async fn look(&self, input: &PollInput) -> Result<Option<PollOutput>> {
-        let input = Arc::new(input.clone());
         let found = self
             .main()
-            .glance(move |tx| {
-                let input = Arc::clone(&input);
-                Box::pin(async move { look(tx, &input, Aim::Know).await })
-            })
+            .glance(Arc::new(input.clone()), |tx, input| Box::pin(async move { look(tx, input, Aim::Know).await }))
             .await?;
         Ok(found.is_quiet().then_some(found.output))
     }
 
     /// Looks, writes what follows from the runner's list, and claims jobs, by priority, then oldest first. One transaction.
     pub async fn poll(&self, input: PollInput) -> Result<PollOutput> {
-        let input = Arc::new(input);
-        let output = self
-            .main()
-            .write(move |tx| {
-                let input = Arc::clone(&input);
-                Box::pin(async move { act(tx, &input).await })
-            })
-            .await?;
+        let output =
+            self.main().write(Arc::new(input), |tx, input| Box::pin(async move { act(tx, input).await })).await?;
         let moved = output.claimed.iter().map(|a| &a.job.id).chain(&output.changed);
         moved.clone().for_each(|job| self.notifier().wake(topic::job(job)));
         if moved.count() > 0 {
@@ -119,9 +109,12 @@ impl Found {
 
 /// The runner, whether anything is queued for it, and its live executions with whether they are to be cancelled: a row for
 /// each of them, or one row without.
-const LOOK: &str = "SELECT r.org_id, r.generation, r.revoked_at, r.draining, r.settings, r.poll_process, r.poll_seq, EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = r.id AND q.grp > '' AND q.state = 'queued'), j.cancel_at, CASE WHEN j.state = 'unknown' AND j.released = 1 THEN j.target END, e.id, e.org_id, e.job_id, e.runner_id, e.epoch, e.generation, e.state, e.reason, e.token_hash, e.lease_until, e.steps, e.log_chunks, e.created_at, e.started_at, e.finished_at, e.result IS NOT NULL FROM runners r LEFT JOIN executions e ON e.runner_id = r.id AND e.state IN ('pending', 'in-progress', 'unknown') LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1 ORDER BY e.id";
-/// How many columns of it come before the execution.
-const LOOK_WIDTH: usize = 10;
+fn look_sql() -> &'static str {
+    made_once!(format!(
+        "SELECT r.org_id, r.generation, r.revoked_at, r.draining, r.settings, r.poll_process, r.poll_seq, EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = r.id AND q.grp > '' AND q.state = 'queued') AS queued, j.cancel_at, CASE WHEN j.state = 'unknown' AND j.released = 1 THEN j.target END AS released_target, {} FROM runners r LEFT JOIN executions e ON e.runner_id = r.id AND e.state IN ('pending', 'in-progress', 'unknown') LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1 ORDER BY e.id",
+        ExecutionRow::columns_of("e")
+    ))
+}
 
 /// What a look is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,36 +129,36 @@ async fn look(tx: &mut Tx<'_>, input: &PollInput, aim: Aim) -> Result<Found> {
     let look = params![&input.runner_id];
     // From afar, who comes to act asks for all at once.
     let (rows, offered) = if tx.is_remote() && aim == Aim::Act {
-        let mut asked = vec![(LOOK, look)];
-        asked.extend(offers(input).map(|params| (WITH_PAPERS, params)));
+        let mut asked = vec![(look_sql(), look)];
+        asked.extend(offers(input).map(|params| (with_papers(), params)));
         let mut answers = tx.queries(asked).await?.into_iter();
-        (answers.next().unwrap_or_default(), Some(answers.flatten().collect()))
+        (answers.next().unwrap_or_default(), Some(answers.flatten().collect::<Vec<Row>>()))
     } else {
-        (tx.query(LOOK, look).await?, None)
+        (tx.query(look_sql(), look).await?, None)
     };
     let row = rows.first().ok_or(StoreError::NotFound("runner"))?;
-    if row.get::<Option<Timestamp>>(2)?.is_some() {
+    if row.get::<Option<Timestamp>>("revoked_at")?.is_some() {
         return Err(StoreError::Revoked);
     }
-    if row.get::<u64>(1)? != input.generation {
+    if row.get::<u64>("generation")? != input.generation {
         return Err(StoreError::Fenced);
     }
     // A poll that claimed something speaks for its runner from then on: one that comes later and was sent before it has
     // an old list, and would give jobs up that run.
-    if input.order <= (row.get(5)?, row.get(6)?) {
+    if input.order <= (row.get("poll_process")?, row.get("poll_seq")?) {
         return Err(StoreError::Conflict("a newer poll of this runner took its place".into()));
     }
-    let queued: bool = row.get(7)?;
+    let queued: bool = row.get("queued")?;
     let mut found = Found {
         output: PollOutput {
-            org_id: row.get(0)?,
+            org_id: row.get("org_id")?,
             claimed: Vec::new(),
             cancels: Vec::new(),
             lost: Vec::new(),
-            settings: row.json(4)?,
+            settings: row.get("settings")?,
             changed: Vec::new(),
         },
-        draining: row.get(3)?,
+        draining: row.get("draining")?,
         contradicted: Vec::new(),
         occupied: BTreeSet::new(),
         offers: false,
@@ -177,7 +170,7 @@ async fn look(tx: &mut Tx<'_>, input: &PollInput, aim: Aim) -> Result<Found> {
     }
     occupied_by_lost(tx, input, &mut found).await?;
     match (offered, aim) {
-        (Some(rows), _) if found.occupied.is_empty() => found.candidates = in_queue_order(rows)?,
+        (Some(rows), _) if found.occupied.is_empty() => found.candidates = in_queue_order(&rows)?,
         (_, Aim::Act) => found.candidates = candidates(tx, input, &found.occupied).await?,
         (Some(_), Aim::Know) => {}
         // What is queued may wait for a target, or for a slot of its group. From afar, who acts finds out as cheaply.
@@ -191,14 +184,14 @@ async fn look(tx: &mut Tx<'_>, input: &PollInput, aim: Aim) -> Result<Found> {
 fn compare_lists(input: &PollInput, rows: Vec<Row>, found: &mut Found) -> Result<()> {
     let mut held: BTreeMap<&ExecutionId, HeldState> = input.held.iter().map(|(id, _, state)| (id, *state)).collect();
     for row in rows {
-        let (runner, execution) = row.split(LOOK_WIDTH);
-        if execution.get::<Option<ExecutionId>>(0)?.is_none() {
+        if row.get::<Option<ExecutionId>>("e_id")?.is_none() {
             continue;
         }
-        let (execution, cancelled) = (executions::from_row(&execution)?, runner.get::<Option<Timestamp>>(8)?.is_some());
+        let execution = ExecutionRow::from_row(&row.of("e_"))?;
+        let cancelled = row.get::<Option<Timestamp>>("cancel_at")?.is_some();
         match Verdict::of(&execution, held.remove(&execution.id), input.generation) {
             Verdict::Held => {
-                found.occupied.extend(runner.get::<Option<String>>(9)?);
+                found.occupied.extend(row.get::<Option<String>>("released_target")?);
                 if cancelled {
                     found.output.cancels.push(execution.id);
                 }
@@ -220,7 +213,7 @@ async fn occupied_by_lost(tx: &mut Tx<'_>, input: &PollInput, found: &mut Found)
     let alive = |id: &ExecutionId| input.held.iter().any(|(held, _, state)| held == id && *state == HeldState::Alive);
     for id in found.output.lost.iter().filter(|id| alive(id)) {
         if let Some(row) = tx.get(sql, params![id, &input.runner_id]).await? {
-            found.occupied.insert(row.get(0)?);
+            found.occupied.insert(row.get("target")?);
         }
     }
     // Who breaks a rule about releases wants to see that it is missed: this one would hide it.
@@ -329,10 +322,9 @@ macro_rules! offered {
 }
 const OFFERED: &str = concat!("SELECT target ", offered!());
 /// With what a claim takes along.
-const WITH_PAPERS: &str = concat!(
-    "SELECT id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, error_code, target, priority, epoch, version, max_executions, timeout_s, queue_until, log_stream_id, cancel_at, released, created_by, created_at, updated_at, started_at, finished_at, step_id, order_payload, order_key, order_signature, spec ",
-    offered!()
-);
+fn with_papers() -> &'static str {
+    made_once!(format!("SELECT {}, order_payload, order_key, order_signature, spec {}", Job::columns(), offered!()))
+}
 
 /// What is asked of each group with free slots.
 fn offers(input: &PollInput) -> impl Iterator<Item = Vec<Value>> {
@@ -348,7 +340,7 @@ async fn offers_any(tx: &mut Tx<'_>, input: &PollInput, occupied: &BTreeSet<Stri
         // A target is offered once in each group, so one more than those that are taken is enough.
         params[2] = Value::Int(1 + occupied.len() as i64);
         for row in tx.query(OFFERED, params).await? {
-            if row.get::<Option<String>>(0)?.is_none_or(|target| !occupied.contains(&target)) {
+            if row.get::<Option<String>>("target")?.is_none_or(|target| !occupied.contains(&target)) {
                 return Ok(true);
             }
         }
@@ -365,20 +357,20 @@ async fn candidates(tx: &mut Tx<'_>, input: &PollInput, occupied: &BTreeSet<Stri
         if let Value::Int(limit) = &mut params[2] {
             *limit += more;
         }
-        (WITH_PAPERS, params)
+        (with_papers(), params)
     });
-    let mut found = in_queue_order(tx.queries(asked.collect()).await?.into_iter().flatten().collect())?;
+    let rows: Vec<Row> = tx.queries(asked.collect()).await?.into_iter().flatten().collect();
+    let mut found = in_queue_order(&rows)?;
     found.retain(|(job, ..)| job.target.as_ref().is_none_or(|target| !occupied.contains(target)));
     Ok(found)
 }
 
-fn in_queue_order(rows: Vec<Row>) -> Result<Vec<Candidate>> {
-    let candidate = |row: Row| {
-        let (job, papers) = row.split(jobs::WIDTH);
-        let (order, spec) = jobs::papers_from(&papers)?;
-        Ok((jobs::from_row(&job)?, order, spec))
+fn in_queue_order(rows: &[Row]) -> Result<Vec<Candidate>> {
+    let candidate = |row: &Row| {
+        let (order, spec) = jobs::papers_from(row)?;
+        Ok((Job::from_row(row)?, order, spec))
     };
-    let mut candidates = rows.into_iter().map(candidate).collect::<Result<Vec<_>>>()?;
+    let mut candidates = rows.iter().map(candidate).collect::<Result<Vec<_>>>()?;
     candidates.sort_by(|(a, ..), (b, ..)| {
         (Reverse(a.priority), a.created_at, &a.id).cmp(&(Reverse(b.priority), b.created_at, &b.id))
     });

@@ -100,13 +100,12 @@ pub struct Referrer {
     pub annotations: Option<String>,
 }
 
-fn digest_at(row: &Row, at: usize) -> Result<Digest> {
-    Digest::parse(&row.get::<String>(at)?).map_err(|_| StoreError::corrupt("digest"))
-}
-
-/// Columns: digest, media type, size.
 fn head_from(row: &Row) -> Result<ManifestHead> {
-    Ok(ManifestHead { digest: digest_at(row, 0)?, media_type: row.get(1)?, size_bytes: row.get(2)? })
+    Ok(ManifestHead {
+        digest: row.get("digest")?,
+        media_type: row.get("media_type")?,
+        size_bytes: row.get("size_bytes")?,
+    })
 }
 
 async fn add_repository(tx: &mut Tx<'_>, org: &OrgId, name: &str, now: Timestamp) -> Result<()> {
@@ -160,18 +159,16 @@ impl Store {
 
     /// Bytes that an org keeps in its registry.
     pub async fn registry_usage(&self, org: &OrgId) -> Result<u64> {
-        let org = org.clone();
         self.main()
-            .read(move |tx| {
-                let org = org.clone();
+            .read(org.clone(), |tx, org| {
                 Box::pin(async move {
                     let mut sum = 0;
                     for sql in [
-                        "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM registry_blobs WHERE org_id = $1",
-                        "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM registry_manifests WHERE org_id = $1",
+                        "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) AS size_bytes FROM registry_blobs WHERE org_id = $1",
+                        "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) AS size_bytes FROM registry_manifests WHERE org_id = $1",
                     ] {
                         let row = tx.get(sql, params![&org]).await?.ok_or_else(|| StoreError::corrupt("sum"))?;
-                        sum += row.get::<u64>(0)?;
+                        sum += row.get::<u64>("size_bytes")?;
                     }
                     Ok(sum)
                 })
@@ -182,14 +179,11 @@ impl Store {
     // --- uploads ---
 
     pub async fn begin_upload(&self, org: &OrgId, repository: &str, id: &BlobId, now: Timestamp) -> Result<()> {
-        let (org, repository, id) = (org.clone(), repository.to_owned(), id.clone());
         self.main()
-            .write(move |tx| {
-                let (org, repository, id) = (org.clone(), repository.clone(), id.clone());
-                Box::pin(async move {
-                    let count = "SELECT COUNT(*) FROM registry_uploads WHERE org_id = $1";
+            .write((org.clone(), repository.to_owned(), id.clone(), now), |tx, (org, repository, id, now)| { Box::pin(async move {
+                    let count = "SELECT COUNT(*) AS count FROM registry_uploads WHERE org_id = $1";
                     let row = tx.get(count, params![&org]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
-                    if row.get::<u64>(0)? >= UPLOADS_MAX {
+                    if row.get::<u64>("count")? >= UPLOADS_MAX {
                         return Err(StoreError::Conflict(format!("the org has {UPLOADS_MAX} open uploads")));
                     }
                     tx.exec(
@@ -198,21 +192,18 @@ impl Store {
                     )
                     .await?;
                     Ok(())
-                })
-            })
+                }) })
             .await
     }
 
     pub async fn registry_upload(&self, org: &OrgId, repository: &str, id: &BlobId) -> Result<RegistryUpload> {
-        let (org, repository, id) = (org.clone(), repository.to_owned(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, repository, id) = (org.clone(), repository.clone(), id.clone());
+            .glance((org.clone(), repository.to_owned(), id.clone()), |tx, (org, repository, id)| {
                 Box::pin(async move {
                     let sql = "SELECT progress FROM registry_uploads WHERE id = $1 AND org_id = $2 AND repository = $3";
                     let row = tx.get(sql, params![&id, &org, &repository]).await?;
-                    let progress = row.ok_or(StoreError::NotFound("upload"))?.get(0)?;
-                    Ok(RegistryUpload { id, org_id: org, repository, progress })
+                    let progress = row.ok_or(StoreError::NotFound("upload"))?.get("progress")?;
+                    Ok(RegistryUpload { id: id.clone(), org_id: org.clone(), repository: repository.clone(), progress })
                 })
             })
             .await
@@ -225,20 +216,18 @@ impl Store {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<RegistryUpload> {
-        let upload = upload.clone();
         self.main()
-            .write(move |tx| {
-                let upload = upload.clone();
+            .write((upload.clone(), now, until), |tx, (upload, now, until)| {
                 Box::pin(async move {
                     let sql = "SELECT progress, busy_until FROM registry_uploads WHERE id = $1 AND org_id = $2";
                     let row = tx.get(sql, params![&upload.id, &upload.org_id]).await?;
                     let row = row.ok_or(StoreError::NotFound("upload"))?;
-                    if row.get::<Timestamp>(1)? > now {
+                    if row.get::<Timestamp>("busy_until")? > *now {
                         return Err(StoreError::Conflict("another request writes to this upload".into()));
                     }
                     let sql = "UPDATE registry_uploads SET busy_until = $3 WHERE id = $1 AND org_id = $2";
                     tx.exec(sql, params![&upload.id, &upload.org_id, until]).await?;
-                    Ok(RegistryUpload { progress: row.get(0)?, ..upload })
+                    Ok(RegistryUpload { progress: row.get("progress")?, ..upload.clone() })
                 })
             })
             .await
@@ -246,10 +235,8 @@ impl Store {
 
     /// Holds a taken upload for longer.
     pub async fn hold_upload(&self, upload: &RegistryUpload, until: Timestamp) -> Result<()> {
-        let upload = upload.clone();
         self.main()
-            .write(move |tx| {
-                let upload = upload.clone();
+            .write((upload.clone(), until), |tx, (upload, until)| {
                 Box::pin(async move {
                     let sql = "UPDATE registry_uploads SET busy_until = $3 WHERE id = $1 AND org_id = $2";
                     match tx.exec(sql, params![&upload.id, &upload.org_id, until]).await? {
@@ -263,10 +250,8 @@ impl Store {
 
     /// Keeps what is there of an upload, and lets others write to it.
     pub async fn pause_upload(&self, upload: &RegistryUpload, progress: &str) -> Result<()> {
-        let (upload, progress) = (upload.clone(), progress.to_owned());
         self.main()
-            .write(move |tx| {
-                let (upload, progress) = (upload.clone(), progress.clone());
+            .write((upload.clone(), progress.to_owned()), |tx, (upload, progress)| {
                 Box::pin(async move {
                     let sql = "UPDATE registry_uploads SET progress = $3, busy_until = 0 WHERE id = $1 AND org_id = $2";
                     match tx.exec(sql, params![&upload.id, &upload.org_id, progress]).await? {
@@ -288,15 +273,11 @@ impl Store {
         size_bytes: u64,
         now: Timestamp,
     ) -> Result<bool> {
-        let damaged = match self.blob_of(&upload.org_id, digest).await? {
+        self.main()
+            .write((upload.clone(), digest.clone(), match self.blob_of(&upload.org_id, digest).await? {
             Some(blob) if !self.is_whole(&blob).await? => Some(blob.key),
             _ => None,
-        };
-        let (upload, digest) = (upload.clone(), digest.clone());
-        self.main()
-            .write(move |tx| {
-                let (upload, digest, damaged) = (upload.clone(), digest.clone(), damaged.clone());
-                Box::pin(async move {
+        }, size_bytes, now), |tx, (upload, digest, damaged, size_bytes, now)| { Box::pin(async move {
                     let (org, repository) = (&upload.org_id, &upload.repository);
                     let sql = "DELETE FROM registry_uploads WHERE id = $1 AND org_id = $2 AND repository = $3";
                     if tx.exec(sql, params![&upload.id, org, repository]).await? == 0 {
@@ -304,7 +285,7 @@ impl Store {
                     }
                     let there = "SELECT id FROM registry_blobs WHERE org_id = $1 AND digest = $2";
                     let there = tx.get(there, params![org, digest.as_str()]).await?;
-                    let there = there.map(|row| row.get(0).map(|id| registry_key(org, &id))).transpose()?;
+                    let there = there.map(|row| row.get("id").map(|id| registry_key(org, &id))).transpose()?;
                     let mut fresh = there.is_none();
                     if let Some(old) = there.filter(|old| damaged.as_ref() == Some(old)) {
                         tx.exec(
@@ -312,8 +293,8 @@ impl Store {
                             params![org, digest.as_str(), &upload.id, size_bytes],
                         )
                         .await?;
-                        touch(tx, org, &digest, now).await?;
-                        doom(tx, &old, None, now).await?;
+                        touch(tx, org, digest, *now).await?;
+                        doom(tx, &old, None, *now).await?;
                         fresh = true;
                     } else if fresh {
                         // A conflict with one that is not seen here makes PostgreSQL run this again, and then it is seen.
@@ -323,23 +304,20 @@ impl Store {
                         )
                         .await?;
                     } else {
-                        touch(tx, org, &digest, now).await?;
-                        doom(tx, &upload.key(), upload.progress.as_deref(), now).await?;
+                        touch(tx, org, digest, *now).await?;
+                        doom(tx, &upload.key(), upload.progress.as_deref(), *now).await?;
                     }
-                    link(tx, org, repository, &digest, now).await?;
+                    link(tx, org, repository, digest, *now).await?;
                     Ok(fresh)
-                })
-            })
+                }) })
             .await
     }
 
     /// Ends an upload; its object is doomed.
     pub async fn cancel_upload(&self, upload: &RegistryUpload, now: Timestamp) -> Result<()> {
-        let upload = upload.clone();
         self.main()
-            .write(move |tx| {
-                let upload = upload.clone();
-                Box::pin(async move { end_upload(tx, &upload, now).await })
+            .write((upload.clone(), now), |tx, (upload, now)| {
+                Box::pin(async move { end_upload(tx, upload, *now).await })
             })
             .await
     }
@@ -347,22 +325,20 @@ impl Store {
     /// Ends uploads that began before then; returns how many.
     pub async fn expire_uploads(&self, before: Timestamp, limit: u64, now: Timestamp) -> Result<usize> {
         self.main()
-            .write(move |tx| {
-                Box::pin(async move {
+            .write((before, limit, now), |tx, (before, limit, now)| { Box::pin(async move {
                     let sql = "SELECT id, org_id, repository, progress FROM registry_uploads WHERE created_at < $1 AND busy_until <= $3 ORDER BY created_at LIMIT $2";
                     let rows = tx.query(sql, params![before, limit, now]).await?;
                     for row in &rows {
                         let upload = RegistryUpload {
-                            id: row.get(0)?,
-                            org_id: row.get(1)?,
-                            repository: row.get(2)?,
-                            progress: row.get(3)?,
+                            id: row.get("id")?,
+                            org_id: row.get("org_id")?,
+                            repository: row.get("repository")?,
+                            progress: row.get("progress")?,
                         };
-                        end_upload(tx, &upload, now).await?;
+                        end_upload(tx, &upload, *now).await?;
                     }
                     Ok(rows.len())
-                })
-            })
+                }) })
             .await
     }
 
@@ -376,18 +352,11 @@ impl Store {
         digest: &Digest,
         now: Timestamp,
     ) -> Result<Option<RegistryBlob>> {
-        let wanted = (org.clone(), repository.to_owned(), digest.clone());
-        let found = self
-            .main()
-            .glance(move |tx| {
-                let (org, repository, digest) = wanted.clone();
-                Box::pin(async move { tx.get(LINKED, params![&org, &repository, digest.as_str()]).await })
-            })
-            .await?;
+        let found = self.main().find(LINKED, params![org, repository, digest]).await?;
         let Some(row) = found else { return Ok(None) };
-        let key = registry_key(org, &row.get(0)?);
-        let blob = RegistryBlob { key, size_bytes: row.get(1)? };
-        let looked: Option<Timestamp> = row.get(2)?;
+        let key = registry_key(org, &row.get("id")?);
+        let blob = RegistryBlob { key, size_bytes: row.get("size_bytes")? };
+        let looked: Option<Timestamp> = row.get("idle_since")?;
         if looked.is_some_and(|at| at < now.plus_s(-LOOK_AGAIN_S)) && !self.touch_blob(org, digest, now).await? {
             return Ok(None);
         }
@@ -396,15 +365,14 @@ impl Store {
 
     /// The blob of a digest, wherever it is shown.
     async fn blob_of(&self, org: &OrgId, digest: &Digest) -> Result<Option<RegistryBlob>> {
-        let wanted = (org.clone(), digest.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, digest) = wanted.clone();
+            .glance((org.clone(), digest.clone()), |tx, (org, digest)| {
                 Box::pin(async move {
                     let sql = "SELECT id, size_bytes FROM registry_blobs WHERE org_id = $1 AND digest = $2";
                     let row = tx.get(sql, params![&org, digest.as_str()]).await?;
-                    let blob =
-                        |row: Row| Ok(RegistryBlob { key: registry_key(&org, &row.get(0)?), size_bytes: row.get(1)? });
+                    let blob = |row: Row| {
+                        Ok(RegistryBlob { key: registry_key(org, &row.get("id")?), size_bytes: row.get("size_bytes")? })
+                    };
                     row.map(blob).transpose()
                 })
             })
@@ -418,12 +386,10 @@ impl Store {
 
     /// False when it was swept a moment ago.
     async fn touch_blob(&self, org: &OrgId, digest: &Digest, now: Timestamp) -> Result<bool> {
-        let (org, digest) = (org.clone(), digest.clone());
         self.main()
-            .write(move |tx| {
-                let (org, digest) = (org.clone(), digest.clone());
+            .write((org.clone(), digest.clone(), now), |tx, (org, digest, now)| {
                 Box::pin(async move {
-                    touch(tx, &org, &digest, now).await?;
+                    touch(tx, org, digest, *now).await?;
                     let there = "SELECT 1 FROM registry_blobs WHERE org_id = $1 AND digest = $2";
                     Ok(tx.get(there, params![&org, digest.as_str()]).await?.is_some())
                 })
@@ -433,28 +399,27 @@ impl Store {
 
     /// Shows a blob of one repository in another one of the org; false when the first has none.
     pub async fn mount_blob(&self, org: &OrgId, from: &str, to: &str, digest: &Digest, now: Timestamp) -> Result<bool> {
-        let wanted = (org.clone(), from.to_owned(), to.to_owned(), digest.clone());
         self.main()
-            .write(move |tx| {
-                let (org, from, to, digest) = wanted.clone();
-                Box::pin(async move {
-                    if tx.get(LINKED, params![&org, &from, digest.as_str()]).await?.is_none() {
-                        return Ok(false);
-                    }
-                    touch(tx, &org, &digest, now).await?;
-                    link(tx, &org, &to, &digest, now).await?;
-                    Ok(true)
-                })
-            })
+            .write(
+                (org.clone(), from.to_owned(), to.to_owned(), digest.clone(), now),
+                |tx, (org, from, to, digest, now)| {
+                    Box::pin(async move {
+                        if tx.get(LINKED, params![&org, &from, digest.as_str()]).await?.is_none() {
+                            return Ok(false);
+                        }
+                        touch(tx, org, digest, *now).await?;
+                        link(tx, org, to, digest, *now).await?;
+                        Ok(true)
+                    })
+                },
+            )
             .await
     }
 
     /// Shows a blob no longer. One that a manifest of the repository needs stays: that is a conflict.
     pub async fn unlink_blob(&self, org: &OrgId, repository: &str, digest: &Digest) -> Result<()> {
-        let wanted = (org.clone(), repository.to_owned(), digest.clone());
         self.main()
-            .write(move |tx| {
-                let (org, repository, digest) = wanted.clone();
+            .write((org.clone(), repository.to_owned(), digest.clone()), |tx, (org, repository, digest)| {
                 Box::pin(async move {
                     let at = params![&org, &repository, digest.as_str()];
                     let sql = "DELETE FROM registry_links WHERE org_id = $1 AND repository = $2 AND digest = $3";
@@ -463,7 +428,7 @@ impl Store {
                     }
                     let needed = "SELECT manifest FROM registry_references WHERE org_id = $1 AND repository = $2 AND digest = $3 LIMIT 1";
                     if let Some(row) = tx.get(needed, at).await? {
-                        let manifest: String = row.get(0)?;
+                        let manifest: String = row.get("manifest")?;
                         return Err(StoreError::Conflict(format!("manifest {manifest} needs this blob; delete that first")));
                     }
                     Ok(())
@@ -477,20 +442,13 @@ impl Store {
     /// Stores a manifest, and its tag where it has one. What it needs must be there (`ContentMissing`), and is not idle from
     /// now on.
     pub async fn put_manifest(&self, new: NewManifest) -> Result<()> {
-        self.main()
-            .write(move |tx| {
-                let new = new.clone();
-                Box::pin(async move { insert_manifest(tx, &new).await })
-            })
-            .await
+        self.main().write(new, |tx, new| Box::pin(async move { insert_manifest(tx, new).await })).await
     }
 
     /// A manifest by its digest or by a tag.
     pub async fn registry_manifest(&self, org: &OrgId, repository: &str, reference: &str) -> Result<Option<Manifest>> {
-        let wanted = (org.clone(), repository.to_owned(), reference.to_owned());
         self.main()
-            .glance(move |tx| {
-                let (org, repository, reference) = wanted.clone();
+            .glance((org.clone(), repository.to_owned(), reference.to_owned()), |tx, (org, repository, reference)| {
                 Box::pin(async move {
                     let sql = if reference.contains(':') {
                         "SELECT digest, media_type, size_bytes, body FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND digest = $3"
@@ -498,7 +456,7 @@ impl Store {
                         "SELECT m.digest, m.media_type, m.size_bytes, m.body FROM registry_tags t JOIN registry_manifests m ON m.org_id = t.org_id AND m.repository = t.repository AND m.digest = t.digest WHERE t.org_id = $1 AND t.repository = $2 AND t.name = $3"
                     };
                     let row = tx.get(sql, params![&org, &repository, &reference]).await?;
-                    row.map(|row| Ok(Manifest { head: head_from(&row)?, body: row.get(3)? })).transpose()
+                    row.map(|row| Ok(Manifest { head: head_from(&row)?, body: row.get("body")? })).transpose()
                 })
             })
             .await
@@ -506,10 +464,8 @@ impl Store {
 
     /// Deletes a manifest with its tags, or a tag alone.
     pub async fn delete_manifest(&self, org: &OrgId, repository: &str, reference: &str, now: Timestamp) -> Result<()> {
-        let wanted = (org.clone(), repository.to_owned(), reference.to_owned());
         self.main()
-            .write(move |tx| {
-                let (org, repository, reference) = wanted.clone();
+            .write((org.clone(), repository.to_owned(), reference.to_owned(), now), |tx, (org, repository, reference, now)| {
                 Box::pin(async move {
                     let at = || params![&org, &repository, &reference];
                     if !reference.contains(':') {
@@ -531,7 +487,7 @@ impl Store {
                         // Always written: of two deletions at a time, one must see the other.
                         tx.exec(
                             "UPDATE registry_blobs SET idle_since = CASE WHEN EXISTS (SELECT 1 FROM registry_references r WHERE r.org_id = $1 AND r.digest = $2) THEN NULL ELSE CAST($3 AS BIGINT) END WHERE org_id = $1 AND digest = $2",
-                            params![&org, row.get::<String>(0)?, now],
+                            params![&org, row.get::<String>("digest")?, now],
                         )
                         .await?;
                     }
@@ -549,10 +505,8 @@ impl Store {
         after: &str,
         limit: u64,
     ) -> Result<Option<Vec<String>>> {
-        let wanted = (org.clone(), repository.to_owned(), after.to_owned());
         self.main()
-            .read(move |tx| {
-                let (org, repository, after) = wanted.clone();
+            .read((org.clone(), repository.to_owned(), after.to_owned(), limit), |tx, (org, repository, after, limit)| {
                 Box::pin(async move {
                     let there = "SELECT 1 FROM registry_repositories WHERE org_id = $1 AND name = $2";
                     if tx.get(there, params![&org, &repository]).await?.is_none() {
@@ -560,7 +514,7 @@ impl Store {
                     }
                     let sql = "SELECT name FROM registry_tags WHERE org_id = $1 AND repository = $2 AND name > $3 ORDER BY name LIMIT $4";
                     let rows = tx.query(sql, params![&org, &repository, &after, limit]).await?;
-                    rows.iter().map(|row| row.get(0)).collect::<Result<_>>().map(Some)
+                    rows.iter().map(|row| row.get("name")).collect::<Result<_>>().map(Some)
                 })
             })
             .await
@@ -572,15 +526,13 @@ impl Store {
 
     /// Repositories in order, after this one.
     pub async fn registry_repositories(&self, org: &OrgId, after: &str, limit: u64) -> Result<Vec<String>> {
-        let (org, after) = (org.clone(), after.to_owned());
         self.main()
-            .read(move |tx| {
-                let (org, after) = (org.clone(), after.clone());
+            .read((org.clone(), after.to_owned(), limit), |tx, (org, after, limit)| {
                 Box::pin(async move {
                     let sql =
                         "SELECT name FROM registry_repositories WHERE org_id = $1 AND name > $2 ORDER BY name LIMIT $3";
                     let rows = tx.query(sql, params![&org, &after, limit]).await?;
-                    rows.iter().map(|row| row.get(0)).collect()
+                    rows.iter().map(|row| row.get("name")).collect()
                 })
             })
             .await
@@ -596,16 +548,13 @@ impl Store {
         after: &str,
         limit: u64,
     ) -> Result<Vec<Referrer>> {
-        let wanted =
-            (org.clone(), repository.to_owned(), subject.clone(), artifact_type.map(str::to_owned), after.to_owned());
         self.main()
-            .read(move |tx| {
-                let (org, repository, subject, artifact_type, after) = wanted.clone();
+            .read((org.clone(), repository.to_owned(), subject.clone(), artifact_type.map(str::to_owned), after.to_owned(), limit), |tx, (org, repository, subject, artifact_type, after, limit)| {
                 Box::pin(async move {
                     let sql = "SELECT digest, media_type, size_bytes, artifact_type, annotations FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND subject = $3 AND digest > $4 AND (CAST($5 AS TEXT) IS NULL OR artifact_type = $5) ORDER BY digest LIMIT $6";
                     let at = params![&org, &repository, subject.as_str(), &after, artifact_type, limit];
                     let referrer = |row: &Row| {
-                        Ok(Referrer { head: head_from(row)?, artifact_type: row.get(3)?, annotations: row.get(4)? })
+                        Ok(Referrer { head: head_from(row)?, artifact_type: row.get("artifact_type")?, annotations: row.get("annotations")? })
                     };
                     tx.query(sql, at).await?.iter().map(referrer).collect()
                 })
@@ -618,13 +567,12 @@ impl Store {
     /// Forgets blobs that have been idle since before then; their objects are doomed. Returns how many it looked at.
     pub async fn sweep_blobs(&self, idle_before: Timestamp, limit: u64, now: Timestamp) -> Result<usize> {
         self.main()
-            .write(move |tx| {
-                Box::pin(async move {
+            .write((idle_before, limit, now), |tx, (idle_before, limit, now)| { Box::pin(async move {
                     let sql = "SELECT id, org_id, digest FROM registry_blobs WHERE idle_since < $1 ORDER BY idle_since LIMIT $2";
                     let rows = tx.query(sql, params![idle_before, limit]).await?;
                     for row in &rows {
-                        let (id, org): (BlobId, OrgId) = (row.get(0)?, row.get(1)?);
-                        let digest: String = row.get(2)?;
+                        let (id, org): (BlobId, OrgId) = (row.get("id")?, row.get("org_id")?);
+                        let digest: String = row.get("digest")?;
                         let at = || params![&org, &digest];
                         let needed = "SELECT 1 FROM registry_references WHERE org_id = $1 AND digest = $2 LIMIT 1";
                         if tx.get(needed, at()).await?.is_some() {
@@ -634,21 +582,18 @@ impl Store {
                         }
                         tx.exec("DELETE FROM registry_links WHERE org_id = $1 AND digest = $2", at()).await?;
                         tx.exec("DELETE FROM registry_blobs WHERE org_id = $1 AND digest = $2", at()).await?;
-                        doom(tx, &registry_key(&org, &id), None, now).await?;
+                        doom(tx, &registry_key(&org, &id), None, *now).await?;
                     }
                     Ok(rows.len())
-                })
-            })
+                }) })
             .await
     }
 
     /// Deletes one object that is doomed.
     pub async fn bury(&self, key: &str, progress: Option<&str>) -> Result<()> {
         self.blobs().remove_upload(key, progress).await?;
-        let key = key.to_owned();
         self.main()
-            .write(move |tx| {
-                let key = key.clone();
+            .write(key.to_owned(), |tx, key| {
                 Box::pin(async move {
                     tx.exec("DELETE FROM registry_doomed WHERE object_key = $1", params![&key]).await?;
                     Ok(())
@@ -660,10 +605,14 @@ impl Store {
     /// Objects that are doomed, oldest first, with what is known of their parts.
     pub async fn doomed(&self, limit: u64) -> Result<Vec<(String, Option<String>)>> {
         self.main()
-            .read(move |tx| {
+            .read(limit, |tx, limit| {
                 Box::pin(async move {
                     let sql = "SELECT object_key, multipart FROM registry_doomed ORDER BY doomed_at LIMIT $1";
-                    tx.query(sql, params![limit]).await?.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+                    tx.query(sql, params![limit])
+                        .await?
+                        .iter()
+                        .map(|row| Ok((row.get("object_key")?, row.get("multipart")?)))
+                        .collect()
                 })
             })
             .await
@@ -687,7 +636,7 @@ async fn insert_manifest(tx: &mut Tx<'_>, new: &NewManifest) -> Result<()> {
         // Written even when it is not idle: it may become so, and be swept, beside this transaction.
         let sql = "UPDATE registry_blobs SET idle_since = NULL WHERE org_id = $1 AND digest = $2 RETURNING size_bytes";
         if let Some(row) = tx.get(sql, params![org, blob.as_str()]).await? {
-            new.check_size(blob, row.get(0)?)?;
+            new.check_size(blob, row.get("size_bytes")?)?;
         }
     }
     for manifest in &new.manifests {
@@ -695,7 +644,7 @@ async fn insert_manifest(tx: &mut Tx<'_>, new: &NewManifest) -> Result<()> {
         let Some(row) = tx.get(there, params![org, repository, manifest.as_str()]).await? else {
             return Err(StoreError::ContentMissing(manifest.to_string()));
         };
-        new.check_size(manifest, row.get(0)?)?;
+        new.check_size(manifest, row.get("size_bytes")?)?;
     }
     add_repository(tx, org, repository, new.now).await?;
     let subject = new.subject.as_ref().map(Digest::as_str);

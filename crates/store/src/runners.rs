@@ -5,33 +5,50 @@ use model::waiting::Sightings;
 use model::{AppId, CredentialId, InstallId, OrgId, RunnerId, Timestamp, id};
 use serde_json::{Map, Value as Json};
 
-use crate::accounts::{hash, static_sql};
+use crate::accounts::hash;
 use crate::apps::only;
-use crate::db::{Row, Tx, params};
+use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::executions::fence_executions;
 use crate::notify::topic;
 use crate::{Result, Store, StoreError, workflows};
 
-#[derive(Debug, Clone)]
-pub struct Runner {
-    pub id: RunnerId,
-    pub org_id: OrgId,
-    pub name: String,
-    pub kind: RunnerKind,
-    pub install_id: Option<InstallId>,
-    /// The app of its install.
-    pub app_id: Option<AppId>,
-    /// 0 until the first join.
-    pub generation: u64,
-    pub draining: bool,
-    pub revoked_at: Option<Timestamp>,
-    pub settings: RunnerSettings,
-    pub report: Option<RunnerReport>,
-    pub sightings: Sightings,
-    pub health: Option<(Timestamp, Map<String, Json>)>,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Runner from "runners" {
+        pub id: RunnerId,
+        pub org_id: OrgId,
+        pub name: String,
+        pub kind: RunnerKind,
+        pub install_id: Option<InstallId>,
+        /// The app of its install.
+        pub app_id: Option<AppId> = "(SELECT app_id FROM installs WHERE installs.id = runners.install_id)",
+        /// 0 until the first join.
+        pub generation: u64,
+        pub draining: bool,
+        pub revoked_at: Option<Timestamp>,
+        pub settings: RunnerSettings,
+        pub report: Option<RunnerReport>,
+        seen_at: Option<Timestamp>,
+        closed_at: Option<Timestamp>,
+        health: Option<Json>,
+        health_at: Option<Timestamp>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+}
+
+impl Runner {
+    /// When it was seen last, and when it left.
+    pub fn sightings(&self) -> Sightings {
+        Sightings { seen_at: self.seen_at, closed_at: self.closed_at }
+    }
+
+    /// When its last health check ended, and what that found.
+    pub fn health(&self) -> Option<(Timestamp, Map<String, Json>)> {
+        let outputs = self.health.as_ref()?.as_object()?.clone();
+        Some((self.health_at?, outputs))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -60,29 +77,6 @@ pub struct Joined {
     pub generation: u64,
 }
 
-const COLUMNS: &str = "SELECT id, org_id, name, kind, install_id, generation, draining, revoked_at, settings, report, seen_at, closed_at, health, health_at, created_at, updated_at, (SELECT app_id FROM installs WHERE installs.id = runners.install_id) FROM runners";
-
-fn from_row(row: &Row) -> Result<Runner> {
-    let health: Option<Map<String, Json>> = row.json_opt(12)?;
-    Ok(Runner {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        name: row.get(2)?,
-        kind: RunnerKind::parse(&row.get::<String>(3)?).ok_or_else(|| StoreError::corrupt("runner kind"))?,
-        install_id: row.get(4)?,
-        generation: row.get(5)?,
-        draining: row.get(6)?,
-        revoked_at: row.get(7)?,
-        settings: row.json(8)?,
-        report: row.json_opt(9)?,
-        sightings: Sightings { seen_at: row.get(10)?, closed_at: row.get(11)? },
-        health: health.zip(row.get(13)?).map(|(outputs, at)| (at, outputs)),
-        created_at: row.get(14)?,
-        updated_at: row.get(15)?,
-        app_id: row.get(16)?,
-    })
-}
-
 pub(crate) async fn insert_runner(tx: &mut Tx<'_>, runner: &NewRunner, now: Timestamp) -> Result<()> {
     let settings = serde_json::to_string(&RunnerSettings::defaults(runner.kind)).map_err(StoreError::db)?;
     tx.exec(
@@ -94,18 +88,18 @@ pub(crate) async fn insert_runner(tx: &mut Tx<'_>, runner: &NewRunner, now: Time
 }
 
 pub(crate) async fn runner_by_id(tx: &mut Tx<'_>, id: &RunnerId) -> Result<Runner> {
-    let sql = static_sql!(COLUMNS, "WHERE id = $1");
-    from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("runner"))?)
+    let sql = select!(Runner, "WHERE id = $1");
+    Runner::from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("runner"))?)
 }
 
 async fn find_runner(tx: &mut Tx<'_>, org: &OrgId, name_or_id: &str) -> Result<Runner> {
     let sql = if id::is_valid(RunnerId::PREFIX, name_or_id) {
-        static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2")
+        select!(Runner, "WHERE org_id = $1 AND id = $2")
     } else {
-        static_sql!(COLUMNS, "WHERE org_id = $1 AND name = $2 LIMIT 20")
+        select!(Runner, "WHERE org_id = $1 AND name = $2 LIMIT 20")
     };
     let rows = tx.query(sql, params![org, name_or_id]).await?;
-    only("runner", name_or_id, rows.iter().map(from_row).collect::<Result<_>>()?)
+    only("runner", name_or_id, rows.iter().map(Runner::from_row).collect::<Result<_>>()?)
 }
 
 /// The actor of the credentials that servers make for runners they host.
@@ -125,11 +119,9 @@ pub enum RunnerChange {
 
 impl Store {
     pub async fn runner(&self, org: &OrgId, name_or_id: &str) -> Result<Runner> {
-        let (org, name) = (org.clone(), name_or_id.to_owned());
         self.main()
-            .glance(move |tx| {
-                let (org, name) = (org.clone(), name.clone());
-                Box::pin(async move { find_runner(tx, &org, &name).await })
+            .glance((org.clone(), name_or_id.to_owned()), |tx, (org, name)| {
+                Box::pin(async move { find_runner(tx, org, name).await })
             })
             .await
     }
@@ -141,19 +133,14 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<Runner>> {
-        let (org, install) = (org.clone(), install.cloned());
         self.main()
-            .read(move |tx| {
-                let (org, install) = (org.clone(), install.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .read((org.clone(), install.cloned(), offset, limit), |tx, (org, install, offset, limit)| { Box::pin(async move {
+                    let sql = select!(Runner,
                         "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR install_id = $2) AND (install_id IS NULL OR EXISTS (SELECT 1 FROM installs i WHERE i.id = runners.install_id)) ORDER BY id DESC LIMIT $3 OFFSET $4"
                     );
                     let rows = tx.query(sql, params![&org, install.as_ref(), limit, offset]).await?;
-                    rows.iter().map(from_row).collect()
-                })
-            })
+                    rows.iter().map(Runner::from_row).collect()
+                }) })
             .await
     }
 
@@ -167,12 +154,9 @@ impl Store {
         actor: &str,
         now: Timestamp,
     ) -> Result<()> {
-        let (org, runner, hash, actor) = (org.clone(), runner.clone(), hash(credential), actor.to_owned());
         self.main()
-            .write(move |tx| {
-                let (org, runner, id, hash, actor) = (org.clone(), runner.clone(), id.clone(), hash.clone(), actor.clone());
-                Box::pin(async move {
-                    let found = find_runner(tx, &org, runner.as_str()).await?;
+            .write((org.clone(), runner.clone(), id, hash(credential), actor.to_owned(), now), |tx, (org, runner, id, hash, actor, now)| { Box::pin(async move {
+                    let found = find_runner(tx, org, runner.as_str()).await?;
                     if let Some(install) = &found.install_id {
                         let there = tx.get("SELECT id FROM installs WHERE id = $1", params![install]).await?;
                         there.ok_or_else(|| StoreError::Conflict("the install of this runner was forgotten".into()))?;
@@ -185,16 +169,15 @@ impl Store {
                     // A new credential is also how a revoked runner comes back.
                     tx.exec("UPDATE runners SET revoked_at = NULL WHERE id = $1", params![&runner]).await?;
                     let note = Note {
-                        org: &org,
-                        now,
+                        org,
+                        now: *now,
                         kind: "runner.credential-created",
                         subject: ("runner", runner.as_str()),
-                        actor: &actor,
+                        actor,
                         data: serde_json::json!({ "credential_id": id }),
                     };
                     record(tx, note).await
-                })
-            })
+                }) })
             .await
     }
 
@@ -207,14 +190,9 @@ impl Store {
         hostname: &str,
         now: Timestamp,
     ) -> Result<Joined> {
-        let hash = hash(credential);
-        let (public_key, version, hostname) = (public_key.to_owned(), version.to_owned(), hostname.to_owned());
         let joined = self
             .main()
-            .write(move |tx| {
-                let (hash, public_key, version, hostname) =
-                    (hash.clone(), public_key.clone(), version.clone(), hostname.clone());
-                Box::pin(async move {
+            .write((hash(credential), public_key.to_owned(), version.to_owned(), hostname.to_owned(), now), |tx, (hash, public_key, version, hostname, now)| { Box::pin(async move {
                     let row = tx
                         .get(
                             "SELECT id, runner_id FROM join_credentials WHERE hash = $1 AND revoked_at IS NULL",
@@ -222,13 +200,13 @@ impl Store {
                         )
                         .await?
                         .ok_or(StoreError::CredentialRefused)?;
-                    let (credential, runner_id): (CredentialId, RunnerId) = (row.get(0)?, row.get(1)?);
+                    let (credential, runner_id): (CredentialId, RunnerId) = (row.get("id")?, row.get("runner_id")?);
                     let mut runner = runner_by_id(tx, &runner_id).await?;
                     // The same request again: its answer was lost, or it comes late. It must not fence its own session,
                     // nor the one that has taken its place since.
                     let again = "SELECT ended_at FROM sessions WHERE runner_id = $1 AND public_key = $2";
                     if let Some(row) = tx.get(again, params![&runner_id, &public_key]).await? {
-                        let ended = row.get::<Option<Timestamp>>(0)?.is_some();
+                        let ended = row.get::<Option<Timestamp>>("ended_at")?.is_some();
                         let generation = runner.generation;
                         return if ended { Err(StoreError::Fenced) } else { Ok(Joined { runner, generation }) };
                     }
@@ -253,13 +231,13 @@ impl Store {
                         params![&runner_id, generation, now],
                     )
                     .await?;
-                    fence_executions(tx, &runner_id, "a new session of the runner took its place", now).await?;
+                    fence_executions(tx, &runner_id, "a new session of the runner took its place", *now).await?;
                     if let Some(install) = &runner.install_id {
-                        workflows::wake_install(tx, install, now).await?;
+                        workflows::wake_install(tx, install, *now).await?;
                     }
                     let note = Note {
                         org: &runner.org_id,
-                        now,
+                        now: *now,
                         kind: "runner.joined",
                         subject: ("runner", runner_id.as_str()),
                         actor: runner_id.as_str(),
@@ -268,8 +246,7 @@ impl Store {
                     record(tx, note).await?;
                     runner.generation = generation;
                     Ok(Joined { runner, generation })
-                })
-            })
+                }) })
             .await?;
         self.notifier().wake(topic::runner(&joined.runner.id));
         self.notifier().wake(topic::org(&joined.runner.org_id));
@@ -279,10 +256,8 @@ impl Store {
 
     /// Whether this server may host the runner from now until then; no other may meanwhile.
     pub async fn host_runner(&self, runner: &RunnerId, host: &str, now: Timestamp, until: Timestamp) -> Result<bool> {
-        let (runner, host) = (runner.clone(), host.to_owned());
         self.main()
-            .write(move |tx| {
-                let (runner, host) = (runner.clone(), host.clone());
+            .write((runner.clone(), host.to_owned(), now, until), |tx, (runner, host, now, until)| {
                 Box::pin(async move { Ok(tx.exec(HOST, params![&runner, host, until, now, SERVER]).await? == 1) })
             })
             .await
@@ -290,11 +265,8 @@ impl Store {
 
     /// The session that a signed request names.
     pub async fn session(&self, runner: &RunnerId, generation: u64) -> Result<Session> {
-        let runner = runner.clone();
         self.main()
-            .glance(move |tx| {
-                let runner = runner.clone();
-                Box::pin(async move {
+            .glance((runner.clone(), generation), |tx, (runner, generation)| { Box::pin(async move {
                     let row = tx
                         .get(
                             "SELECT org_id, public_key, ended_at FROM sessions WHERE runner_id = $1 AND generation = $2",
@@ -303,14 +275,13 @@ impl Store {
                         .await?
                         .ok_or(StoreError::NotFound("session"))?;
                     Ok(Session {
-                        org_id: row.get(0)?,
-                        generation,
-                        public_key: row.get(1)?,
-                        ended: row.get::<Option<Timestamp>>(2)?.is_some(),
-                        runner_id: runner,
+                        org_id: row.get("org_id")?,
+                        generation: *generation,
+                        public_key: row.get("public_key")?,
+                        ended: row.get::<Option<Timestamp>>("ended_at")?.is_some(),
+                        runner_id: runner.clone(),
                     })
-                })
-            })
+                }) })
             .await
     }
 
@@ -322,19 +293,20 @@ impl Store {
         actor: &str,
         now: Timestamp,
     ) -> Result<Runner> {
-        let (org_id, runner_id, actor) = (org.clone(), runner.clone(), actor.to_owned());
         let changed = self
             .main()
-            .write(move |tx| {
-                let (org, runner, change, actor) = (org_id.clone(), runner_id.clone(), change.clone(), actor.clone());
-                Box::pin(async move {
-                    find_runner(tx, &org, runner.as_str()).await?;
-                    let (kind, data) = apply_change(tx, &runner, &change, now).await?;
-                    let note = Note { org: &org, now, kind, subject: ("runner", runner.as_str()), actor: &actor, data };
-                    record(tx, note).await?;
-                    find_runner(tx, &org, runner.as_str()).await
-                })
-            })
+            .write(
+                (org.clone(), runner.clone(), change, actor.to_owned(), now),
+                |tx, (org, runner, change, actor, now)| {
+                    Box::pin(async move {
+                        find_runner(tx, org, runner.as_str()).await?;
+                        let (kind, data) = apply_change(tx, runner, change, *now).await?;
+                        let note = Note { org, now: *now, kind, subject: ("runner", runner.as_str()), actor, data };
+                        record(tx, note).await?;
+                        find_runner(tx, org, runner.as_str()).await
+                    })
+                },
+            )
             .await?;
         self.notifier().wake(topic::runner(runner));
         self.notifier().wake(topic::org(org));
@@ -344,14 +316,11 @@ impl Store {
     /// Notes when runners were seen, and when connections closed; called in batches.
     pub async fn note_sightings(&self, seen: Vec<(RunnerId, Sightings, Option<RunnerReport>)>) -> Result<()> {
         self.main()
-            .write(move |tx| {
-                let seen = seen.clone();
-                Box::pin(async move {
+            .write(seen, |tx, seen| { Box::pin(async move {
                     for (runner, sightings, report) in seen {
                         if let Some(report) = &report {
-                            note_switch(tx, &runner, report, sightings.seen_at).await?;
+                            note_switch(tx, runner, report, sightings.seen_at).await?;
                         }
-                        let report = report.map(|r| serde_json::to_string(&r).unwrap_or_default());
                         tx.exec_later(
                             "UPDATE runners SET seen_at = COALESCE($2, seen_at), closed_at = $3, report = COALESCE($4, report) WHERE id = $1",
                             params![&runner, sightings.seen_at, sightings.closed_at, report],
@@ -359,23 +328,20 @@ impl Store {
                         .await?;
                     }
                     Ok(())
-                })
-            })
+                }) })
             .await
     }
 
     /// Runners that are due for a health check: seen lately, and not asked for as long as their settings say.
     pub async fn due_health_checks(&self, seen_after: Timestamp, now: Timestamp, limit: u64) -> Result<Vec<Runner>> {
         self.main()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let sql = static_sql!(
-                        COLUMNS,
+            .write((seen_after, now, limit), |tx, (seen_after, now, limit)| { Box::pin(async move {
+                    let sql = select!(Runner,
                         "WHERE seen_at > $1 AND revoked_at IS NULL AND (closed_at IS NULL OR closed_at < seen_at) AND COALESCE(health_due_at, 0) <= $2 ORDER BY COALESCE(health_due_at, 0), id LIMIT $3"
                     );
                     let mut due = Vec::new();
                     for row in tx.query(sql, params![seen_after, now, limit]).await? {
-                        let runner = from_row(&row)?;
+                        let runner = Runner::from_row(&row)?;
                         // Never: far away, so that it does not stand before the others; new settings start over.
                         let every = Some(runner.settings.health_check_s).filter(|s| *s > 0);
                         let next = every.map_or(Timestamp::from_micros(i64::MAX), |s| now.plus_s(s as i64));
@@ -386,8 +352,7 @@ impl Store {
                         }
                     }
                     Ok(due)
-                })
-            })
+                }) })
             .await
     }
 }
@@ -401,14 +366,14 @@ async fn note_switch(
 ) -> Result<()> {
     let known = "SELECT org_id, report, updated_at FROM runners WHERE id = $1";
     let Some(known) = tx.get(known, params![runner]).await? else { return Ok(()) };
-    let before = known.json_opt::<RunnerReport>(1)?.and_then(|r| r.disabled_since);
+    let before = known.get::<Option<RunnerReport>>("report")?.and_then(|r| r.disabled_since);
     let kind = match (before.is_some(), report.disabled_since.is_some()) {
         (false, true) => "runner.disabled",
         (true, false) => "runner.enabled",
         (true, true) | (false, false) => return Ok(()),
     };
-    let now = seen_at.map_or_else(|| known.get(2), Ok)?;
-    let org: OrgId = known.get(0)?;
+    let now = seen_at.map_or_else(|| known.get("updated_at"), Ok)?;
+    let org: OrgId = known.get("org_id")?;
     let data = serde_json::json!({ "by": "customer", "since": report.disabled_since });
     let subject = ("runner", runner.as_str());
     record(tx, Note { org: &org, now, kind, subject, actor: runner.as_str(), data }).await
@@ -427,7 +392,9 @@ pub(crate) async fn apply_change(
             Ok((if *on { "runner.draining" } else { "runner.resumed" }, serde_json::json!({})))
         }
         RunnerChange::Revoke => {
-            tx.exec("UPDATE runners SET revoked_at = $2, updated_at = $2 WHERE id = $1", params![runner, now]).await?;
+            // The session that ends here stays ended, also after a new credential has let the runner in again.
+            let sql = "UPDATE runners SET revoked_at = $2, updated_at = $2, generation = CASE WHEN generation > 0 THEN generation + 1 ELSE 0 END WHERE id = $1";
+            tx.exec(sql, params![runner, now]).await?;
             let credentials = "UPDATE join_credentials SET revoked_at = $2 WHERE runner_id = $1 AND revoked_at IS NULL";
             tx.exec(credentials, params![runner, now]).await?;
             let sessions = "UPDATE sessions SET ended_at = $2 WHERE runner_id = $1 AND ended_at IS NULL";

@@ -3,76 +3,55 @@
 
 use model::{InstallId, OrgId, Timestamp, WorkflowId};
 
-use crate::db::{Row, params};
+use crate::db::{Table, params, select, table};
 use crate::{Install, Result, Store};
 
-/// Something that an install does by the clock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
-    pub org_id: OrgId,
-    pub install_id: InstallId,
-    /// `action` or `drift`.
-    pub kind: String,
-    /// Of the action or the component; empty: the sandbox.
-    pub name: String,
-    pub cron: String,
-    /// The tick that is next.
-    pub tick_at: Timestamp,
-    /// When this install takes it.
-    pub due_at: Timestamp,
-    pub last_at: Option<Timestamp>,
-    /// What became of the last tick.
-    pub note: String,
-    pub workflow_id: Option<WorkflowId>,
-}
-
-const COLUMNS: &str =
-    "SELECT org_id, install_id, kind, name, cron, tick_at, due_at, last_at, note, workflow_id FROM schedules";
-
-fn from_row(row: &Row) -> Result<Schedule> {
-    Ok(Schedule {
-        org_id: row.get(0)?,
-        install_id: row.get(1)?,
-        kind: row.get(2)?,
-        name: row.get(3)?,
-        cron: row.get(4)?,
-        tick_at: row.get(5)?,
-        due_at: row.get(6)?,
-        last_at: row.get(7)?,
-        note: row.get(8)?,
-        workflow_id: row.get(9)?,
-    })
+table! {
+    /// Something that an install does by the clock.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Schedule from "schedules" {
+        pub org_id: OrgId,
+        pub install_id: InstallId,
+        /// `action` or `drift`.
+        pub kind: String,
+        /// Of the action or the component; empty: the sandbox.
+        pub name: String,
+        pub cron: String,
+        /// The tick that is next.
+        pub tick_at: Timestamp,
+        /// When this install takes it.
+        pub due_at: Timestamp,
+        pub last_at: Option<Timestamp>,
+        /// What became of the last tick.
+        pub note: String,
+        pub workflow_id: Option<WorkflowId>,
+    }
 }
 
 impl Store {
     /// Installs whose schedules do not follow from their config any more, each with the count that was seen.
     pub async fn unscheduled(&self, offset: u64, limit: u64) -> Result<Vec<(OrgId, InstallId, u64)>> {
         self.main()
-            .read(move |tx| {
-                Box::pin(async move {
+            .read((offset, limit), |tx, (offset, limit)| { Box::pin(async move {
                     let sql = "SELECT org_id, id, schedules_wanted FROM installs WHERE schedules_wanted > schedules_made ORDER BY id LIMIT $1 OFFSET $2";
                     let rows = tx.query(sql, params![limit, offset]).await?;
-                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).collect()
-                })
-            })
+                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("id")?, row.get("schedules_wanted")?))).collect()
+                }) })
             .await
     }
 
     /// Writes what an install does by the clock: what is new is added, what is gone is removed, what stays keeps its next tick.
     pub async fn put_schedules(&self, install: &Install, seen: u64, wanted: Vec<Schedule>) -> Result<()> {
-        let id = install.id.clone();
         self.main()
-            .write(move |tx| {
-                let (id, wanted) = (id.clone(), wanted.clone());
-                Box::pin(async move {
+            .write((install.id.clone(), wanted, seen), |tx, (id, wanted, seen)| { Box::pin(async move {
                     // Who looked at an older config, or at an install that is gone, has nothing to say.
                     let made = "UPDATE installs SET schedules_made = $2 WHERE id = $1 AND schedules_made < $2";
                     if tx.exec(made, params![&id, seen]).await? != 1 {
                         return Ok(());
                     }
-                    let sql = crate::accounts::static_sql!(COLUMNS, "WHERE install_id = $1");
+                    let sql = select!(Schedule, "WHERE install_id = $1");
                     let known: Vec<Schedule> =
-                        tx.query(sql, params![&id]).await?.iter().map(from_row).collect::<Result<_>>()?;
+                        tx.query(sql, params![&id]).await?.iter().map(Schedule::from_row).collect::<Result<_>>()?;
                     let same = |a: &Schedule, b: &Schedule| a.kind == b.kind && a.name == b.name && a.cron == b.cron;
                     for gone in known.iter().filter(|known| !wanted.iter().any(|wanted| same(known, wanted))) {
                         let sql = "DELETE FROM schedules WHERE install_id = $1 AND kind = $2 AND name = $3 AND cron = $4";
@@ -84,21 +63,20 @@ impl Store {
                         tx.exec_later(sql, params).await?;
                     }
                     Ok(())
-                })
-            })
+                }) })
             .await
     }
 
     /// Ticks whose time has come.
     pub async fn due_schedules(&self, now: Timestamp, offset: u64, limit: u64) -> Result<Vec<Schedule>> {
         self.main()
-            .read(move |tx| {
+            .read((now, offset, limit), |tx, (now, offset, limit)| {
                 Box::pin(async move {
-                    let sql = crate::accounts::static_sql!(
-                        COLUMNS,
+                    let sql = select!(
+                        Schedule,
                         "WHERE due_at <= $1 ORDER BY due_at, install_id, kind, name, cron LIMIT $2 OFFSET $3"
                     );
-                    tx.query(sql, params![now, limit, offset]).await?.iter().map(from_row).collect()
+                    tx.query(sql, params![now, limit, offset]).await?.iter().map(Schedule::from_row).collect()
                 })
             })
             .await
@@ -108,29 +86,21 @@ impl Store {
     pub async fn take_tick(&self, taken: &Schedule, next: Schedule) -> Result<bool> {
         let tick = taken.tick_at;
         self.main()
-            .write(move |tx| {
-                let next = next.clone();
-                Box::pin(async move {
+            .write((next, tick), |tx, (next, tick)| { Box::pin(async move {
                     let sql = "UPDATE schedules SET tick_at = $6, due_at = $7, last_at = $8, note = $9, workflow_id = $10 WHERE install_id = $1 AND kind = $2 AND name = $3 AND cron = $4 AND tick_at = $5";
                     let params = params![&next.install_id, &next.kind, &next.name, &next.cron, tick, next.tick_at, next.due_at, next.last_at, &next.note, next.workflow_id.as_ref()];
                     Ok(tx.exec(sql, params).await? == 1)
-                })
-            })
+                }) })
             .await
     }
 
     /// What an install does by the clock.
     pub async fn schedules(&self, org: &OrgId, install: &InstallId) -> Result<Vec<Schedule>> {
-        let (org, install) = (org.clone(), install.clone());
         self.main()
-            .read(move |tx| {
-                let (org, install) = (org.clone(), install.clone());
+            .read((org.clone(), install.clone()), |tx, (org, install)| {
                 Box::pin(async move {
-                    let sql = crate::accounts::static_sql!(
-                        COLUMNS,
-                        "WHERE org_id = $1 AND install_id = $2 ORDER BY kind, name, cron"
-                    );
-                    tx.query(sql, params![&org, &install]).await?.iter().map(from_row).collect()
+                    let sql = select!(Schedule, "WHERE org_id = $1 AND install_id = $2 ORDER BY kind, name, cron");
+                    tx.query(sql, params![&org, &install]).await?.iter().map(Schedule::from_row).collect()
                 })
             })
             .await

@@ -52,15 +52,14 @@ impl Store {
         let wrapped = self.masters().wrap(&place(fresh.fingerprint()), &seed);
         let rows = self
             .main()
-            .write(move |tx| {
-                let (fresh, wrapped) = (fresh.clone(), wrapped.clone());
+            .write((fresh, wrapped, now), |tx, (fresh, wrapped, now)| {
                 Box::pin(async move {
                     let rows = tx.query(ALL, vec![]).await?;
                     if !rows.is_empty() {
                         return Ok(rows);
                     }
                     let first = EndorsedKey { public: fresh.public(), endorsed_by: None, signature: None };
-                    insert(tx, &first, fresh.fingerprint(), &wrapped, 1, now).await?;
+                    insert(tx, &first, fresh.fingerprint(), wrapped, 1, *now).await?;
                     tx.query(ALL, vec![]).await
                 })
             })
@@ -78,14 +77,13 @@ impl Store {
         let wrapped = self.masters().wrap(&place(fresh.fingerprint()), &seed);
         let rows = self
             .main()
-            .write(move |tx| {
-                let (fresh, endorsed, wrapped) = (fresh.clone(), endorsed.clone(), wrapped.clone());
+            .write((fresh, endorsed, wrapped, now, before), |tx, (fresh, endorsed, wrapped, now, before)| {
                 Box::pin(async move {
                     // One chain: a key endorses at most one other, whoever rotates at the same time.
-                    if tx.query(ALL, vec![]).await?.len() as u64 != before {
+                    if tx.query(ALL, vec![]).await?.len() as u64 != *before {
                         return Err(StoreError::Conflict("the signing key was rotated a moment ago".into()));
                     }
-                    insert(tx, &endorsed, fresh.fingerprint(), &wrapped, before + 1, now).await?;
+                    insert(tx, endorsed, fresh.fingerprint(), wrapped, before + 1, *now).await?;
                     tx.query(ALL, vec![]).await
                 })
             })
@@ -96,12 +94,21 @@ impl Store {
     fn open_keys(&self, rows: &[Row]) -> Result<SigningKeys> {
         let public = rows
             .iter()
-            .map(|row| Ok(EndorsedKey { public: row.get(1)?, endorsed_by: row.get(4)?, signature: row.get(5)? }))
+            .map(|row| {
+                Ok(EndorsedKey {
+                    public: row.get("public")?,
+                    endorsed_by: row.get("endorsed_by")?,
+                    signature: row.get("signature")?,
+                })
+            })
             .collect::<Result<_>>()?;
         let newest = rows.last().ok_or(StoreError::NotFound("signing key"))?;
-        let fingerprint: String = newest.get(0)?;
-        let seed =
-            self.masters().unwrap(&newest.get::<String>(2)?, &place(&fingerprint), &newest.get::<Vec<u8>>(3)?)?;
+        let fingerprint: String = newest.get("fingerprint")?;
+        let seed = self.masters().unwrap(
+            &newest.get::<String>("master_id")?,
+            &place(&fingerprint),
+            &newest.get::<Vec<u8>>("wrapped")?,
+        )?;
         let seed: [u8; 32] = seed.try_into().map_err(|_| StoreError::corrupt("signing key"))?;
         Ok(SigningKeys { signatory: Signatory::from_seed(&seed), public })
     }

@@ -49,9 +49,9 @@ pub(crate) async fn insert_parts(
     }
     // Two that write at the same time must not both make the same version: one of them is told to try again.
     tx.exec("UPDATE installs SET moves = moves + 1 WHERE id = $1", params![install]).await?;
-    let last = "SELECT COALESCE(MAX(version), 0) FROM install_parts WHERE install_id = $1";
+    let last = "SELECT COALESCE(MAX(version), 0) AS last_version FROM install_parts WHERE install_id = $1";
     let row = tx.get(last, params![install]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
-    let version = row.get::<u64>(0)? + 1;
+    let version = row.get::<u64>("last_version")? + 1;
     for part in parts {
         tx.exec_later(
             "INSERT INTO install_parts (install_id, part, version, org_id, value, workflow_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -79,11 +79,9 @@ impl Store {
         install: &InstallId,
         version: Option<u64>,
     ) -> Result<(u64, BTreeMap<String, Json>)> {
-        let (org_id, install_id) = (org.clone(), install.clone());
         let rows = self
             .main()
-            .read(move |tx| {
-                let (org, install) = (org_id.clone(), install_id.clone());
+            .read((org.clone(), install.clone(), version), |tx, (org, install, version)| {
                 Box::pin(async move {
                     tx.query(PARTS_AT, params![&org, &install, version.unwrap_or(i64::MAX as u64)]).await
                 })
@@ -91,9 +89,9 @@ impl Store {
             .await?;
         let (mut newest, mut parts) = (0, BTreeMap::new());
         for row in rows {
-            let part: String = row.get(0)?;
-            newest = newest.max(row.get(1)?);
-            let text = self.open_sealed(org, &place(install, &part), &row.get::<Vec<u8>>(2)?).await?;
+            let part: String = row.get("part")?;
+            newest = newest.max(row.get("version")?);
+            let text = self.open_sealed(org, &place(install, &part), &row.get::<Vec<u8>>("value")?).await?;
             parts.insert(part, serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("state"))?);
         }
         Ok((newest, parts))
@@ -101,16 +99,12 @@ impl Store {
 
     /// One part of an install's state, as it is.
     pub async fn install_part(&self, org: &OrgId, install: &InstallId, part: &str) -> Result<Option<Json>> {
-        let (org_id, install_id, name) = (org.clone(), install.clone(), part.to_owned());
         let sealed: Option<Vec<u8>> = self
             .main()
-            .glance(move |tx| {
-                let (org, install, part) = (org_id.clone(), install_id.clone(), name.clone());
-                Box::pin(async move {
+            .glance((org.clone(), install.clone(), part.to_owned()), |tx, (org, install, part)| { Box::pin(async move {
                     let sql = "SELECT value FROM install_parts WHERE org_id = $1 AND install_id = $2 AND part = $3 ORDER BY version DESC LIMIT 1";
-                    tx.get(sql, params![&org, &install, part]).await?.map(|row| row.get(0)).transpose()
-                })
-            })
+                    tx.get(sql, params![&org, &install, part]).await?.map(|row| row.get("value")).transpose()
+                }) })
             .await?;
         let Some(sealed) = sealed else { return Ok(None) };
         let text = self.open_sealed(org, &place(install, part), &sealed).await?;
@@ -119,20 +113,16 @@ impl Store {
 
     /// Every version of one part of an install's state, newest first; as many as anybody will read.
     pub async fn part_versions(&self, org: &OrgId, install: &InstallId, part: &str) -> Result<Vec<Json>> {
-        let (org_id, install_id, name) = (org.clone(), install.clone(), part.to_owned());
         let rows = self
             .main()
-            .read(move |tx| {
-                let (org, install, part) = (org_id.clone(), install_id.clone(), name.clone());
-                Box::pin(async move {
+            .read((org.clone(), install.clone(), part.to_owned()), |tx, (org, install, part)| { Box::pin(async move {
                     let sql = "SELECT value FROM install_parts WHERE org_id = $1 AND install_id = $2 AND part = $3 ORDER BY version DESC LIMIT $4";
                     tx.query(sql, params![&org, &install, part, VERSIONS_MAX]).await
-                })
-            })
+                }) })
             .await?;
         let mut versions = Vec::with_capacity(rows.len());
         for row in rows {
-            let text = self.open_sealed(org, &place(install, part), &row.get::<Vec<u8>>(0)?).await?;
+            let text = self.open_sealed(org, &place(install, part), &row.get::<Vec<u8>>("value")?).await?;
             versions.push(serde_json::from_slice(&text).map_err(|_| StoreError::corrupt("state"))?);
         }
         Ok(versions)
@@ -147,24 +137,25 @@ impl Store {
         (actor, now): (&str, Timestamp),
     ) -> Result<bool> {
         let part = SealedPart::new(&self.org_keys(&install.org_id).await?, &install.id, part, value);
-        let (org, id, actor) = (install.org_id.clone(), install.id.clone(), actor.to_owned());
         let written = self
             .main()
-            .write(move |tx| {
-                let (org, id, part, actor) = (org.clone(), id.clone(), part.clone(), actor.clone());
-                Box::pin(async move {
-                    let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND moves = $2";
-                    if tx.exec(sql, params![&id, moves]).await? != 1 {
-                        return Ok(false);
-                    }
-                    let data = serde_json::json!({ "part": part.part });
-                    insert_parts(tx, &org, &id, &[part], None, now).await?;
-                    wake_install(tx, &id, now).await?;
-                    let subject = ("install", id.as_str());
-                    record(tx, Note { org: &org, now, kind: "install.state", subject, actor: &actor, data }).await?;
-                    Ok(true)
-                })
-            })
+            .write(
+                (install.org_id.clone(), install.id.clone(), part, actor.to_owned(), moves, now),
+                |tx, (org, id, part, actor, moves, now)| {
+                    Box::pin(async move {
+                        let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND moves = $2";
+                        if tx.exec(sql, params![&id, moves]).await? != 1 {
+                            return Ok(false);
+                        }
+                        let data = serde_json::json!({ "part": part.part });
+                        insert_parts(tx, org, id, std::slice::from_ref(part), None, *now).await?;
+                        wake_install(tx, id, *now).await?;
+                        let subject = ("install", id.as_str());
+                        record(tx, Note { org, now: *now, kind: "install.state", subject, actor, data }).await?;
+                        Ok(true)
+                    })
+                },
+            )
             .await?;
         self.wake_workflows(&install.org_id);
         Ok(written)
@@ -172,13 +163,11 @@ impl Store {
 
     /// How often something was set moving in an install.
     pub async fn install_moves(&self, install: &InstallId) -> Result<i64> {
-        let install = install.clone();
         self.main()
-            .glance(move |tx| {
-                let install = install.clone();
+            .glance(install.clone(), |tx, install| {
                 Box::pin(async move {
                     let row = tx.get("SELECT moves FROM installs WHERE id = $1", params![&install]).await?;
-                    row.ok_or(StoreError::NotFound("install"))?.get(0)
+                    row.ok_or(StoreError::NotFound("install"))?.get("moves")
                 })
             })
             .await
@@ -192,23 +181,19 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<StateVersion>> {
-        let (org, install) = (org.clone(), install.clone());
         self.main()
-            .read(move |tx| {
-                let (org, install) = (org.clone(), install.clone());
-                Box::pin(async move {
+            .read((org.clone(), install.clone(), offset, limit), |tx, (org, install, offset, limit)| { Box::pin(async move {
                     let sql = "SELECT version, part, workflow_id, created_at FROM install_parts WHERE org_id = $1 AND install_id = $2 AND version IN (SELECT DISTINCT version FROM install_parts WHERE install_id = $2 ORDER BY version DESC LIMIT $3 OFFSET $4) ORDER BY version DESC, part";
                     let mut versions: Vec<StateVersion> = Vec::new();
                     for row in tx.query(sql, params![&org, &install, limit, offset]).await? {
-                        let (version, part): (u64, String) = (row.get(0)?, row.get(1)?);
+                        let (version, part): (u64, String) = (row.get("version")?, row.get("part")?);
                         match versions.last_mut() {
                             Some(last) if last.version == version => last.parts.push(part),
-                            _ => versions.push(StateVersion { version, parts: vec![part], workflow_id: row.get(2)?, created_at: row.get(3)? }),
+                            _ => versions.push(StateVersion { version, parts: vec![part], workflow_id: row.get("workflow_id")?, created_at: row.get("created_at")? }),
                         }
                     }
                     Ok(versions)
-                })
-            })
+                }) })
             .await
     }
 }

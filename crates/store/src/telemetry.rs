@@ -17,16 +17,12 @@ const TELEMETRY_BYTES_MAX: u64 = 1 << 30;
 impl Store {
     /// The runner that a telemetry token speaks for, and its org.
     pub async fn authenticate_telemetry(&self, token: &str, now: Timestamp) -> Result<(TokenId, OrgId, RunnerId)> {
-        let hash = telemetry_hash(token);
         self.main()
-            .glance(move |tx| {
-                let hash = hash.clone();
-                Box::pin(async move {
-                    let sql = "SELECT t.id, r.org_id, r.id FROM tokens t JOIN runners r ON r.id = t.runner_id WHERE t.hash = $1 AND t.revoked_at IS NULL AND r.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2)";
+            .glance((telemetry_hash(token), now), |tx, (hash, now)| { Box::pin(async move {
+                    let sql = "SELECT t.id AS token_id, r.org_id, r.id AS runner_id FROM tokens t JOIN runners r ON r.id = t.runner_id WHERE t.hash = $1 AND t.revoked_at IS NULL AND r.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2)";
                     let row = tx.get(sql, params![hash, now]).await?.ok_or(StoreError::NotFound("token"))?;
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-                })
-            })
+                    Ok((row.get("token_id")?, row.get("org_id")?, row.get("runner_id")?))
+                }) })
             .await
     }
 
@@ -42,24 +38,20 @@ impl Store {
         if records.is_empty() {
             return Ok(());
         }
-        let (org, log) = (org.clone(), telemetry_log(runner));
-        let records = std::sync::Arc::new(records);
         self.logs_db()
-            .write(move |tx| {
-                let (org, log, records) = (org.clone(), log.clone(), records.clone());
-                Box::pin(async move {
+            .write((org.clone(), telemetry_log(runner), std::sync::Arc::new(records), pipe, now), |tx, (org, log, records, pipe, now)| { Box::pin(async move {
                     // The head first: who holds it is the only one that gives numbers.
                     let sql = "INSERT INTO log_heads (execution_id, org_id, next_seq, size_bytes, hot_bytes, updated_at, rolling) VALUES ($1, $2, $3, 0, 0, $4, 1) ON CONFLICT (execution_id) DO UPDATE SET next_seq = log_heads.next_seq + $3, updated_at = $4, deleted_at = NULL";
                     tx.exec(sql, params![&log, &org, records.len() as u64, now]).await?;
                     let sql = "SELECT next_seq FROM log_heads WHERE execution_id = $1";
                     let row = tx.get(sql, params![&log]).await?.ok_or_else(|| StoreError::corrupt("log head"))?;
-                    let first = row.get::<u64>(0)? - records.len() as u64;
-                    let time = next_ns(tx, &log, now).await?;
+                    let first = row.get::<u64>("next_seq")? - records.len() as u64;
+                    let time = next_ns(tx, log, *now).await?;
                     let mut size = 0;
                     let mut chunks = records.iter().enumerate().map(|(at, record)| Chunk {
                         seq: first + at as u64,
                         time_ns: time + at as u64,
-                        pipe,
+                        pipe: *pipe,
                         step: NO_STEP,
                         offset: 0,
                         body: Body::Data(record.clone()),
@@ -69,8 +61,8 @@ impl Store {
                         let next = chunks.next();
                         let full = open.as_ref().is_some_and(|(_, plain)| plain.len() >= BATCH_BYTES);
                         if (full || next.is_none()) && let Some((first, plain)) = open.take() {
-                            let end = next.as_ref().map_or(row.get(0)?, |chunk| chunk.seq);
-                            size += insert(tx, &log, &first, end, &plain).await?;
+                            let end = next.as_ref().map_or(row.get("next_seq")?, |chunk| chunk.seq);
+                            size += insert(tx, log, &first, end, &plain).await?;
                         }
                         let Some(chunk) = next else { break };
                         let (_, plain) = open.get_or_insert_with(|| (chunk.clone(), Vec::new()));
@@ -79,8 +71,7 @@ impl Store {
                     let sql = "UPDATE log_heads SET size_bytes = size_bytes + $2, hot_bytes = hot_bytes + $2 WHERE execution_id = $1";
                     tx.exec(sql, params![&log, size]).await?;
                     Ok(())
-                })
-            })
+                }) })
             .await
     }
 }
@@ -100,13 +91,11 @@ impl Store {
     pub async fn trim_rolling_logs(&self, now: Timestamp, limit: usize) -> Result<usize> {
         let logs: Vec<(ExecutionId, OrgId, u64)> = self
             .logs_db()
-            .read(move |tx| {
-                Box::pin(async move {
+            .read((), |tx, ()| { Box::pin(async move {
                     let sql = "SELECT execution_id, org_id, size_bytes FROM log_heads WHERE rolling = 1 AND deleted_at IS NULL";
                     let rows = tx.query(sql, params![]).await?;
-                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).collect()
-                })
-            })
+                    rows.iter().map(|row| Ok((row.get("execution_id")?, row.get("org_id")?, row.get("size_bytes")?))).collect()
+                }) })
             .await?;
         let mut trimmed = 0;
         for (log, org, mut size) in logs {
@@ -121,17 +110,13 @@ impl Store {
                 size = size.saturating_sub(oldest.size_bytes);
                 // The blob goes first: a crash leaves a row that leads here again.
                 self.blobs().delete(&oldest.blob_key).await?;
-                let id = log.clone();
                 self.logs_db()
-                    .write(move |tx| {
-                        let id = id.clone();
-                        Box::pin(async move {
+                    .write((log.clone(), oldest.next_seq, oldest.size_bytes), |tx, (id, next_seq, size_bytes)| { Box::pin(async move {
                             let sql = "UPDATE log_heads SET first_seq = $2, size_bytes = size_bytes - $3 WHERE execution_id = $1 AND first_seq < $2";
-                            tx.exec(sql, params![&id, oldest.next_seq, oldest.size_bytes]).await?;
+                            tx.exec(sql, params![id, next_seq, size_bytes]).await?;
                             let sql = "DELETE FROM log_segments WHERE execution_id = $1 AND next_seq <= $2";
-                            tx.exec(sql, params![&id, oldest.next_seq]).await
-                        })
-                    })
+                            tx.exec(sql, params![id, next_seq]).await
+                        }) })
                     .await?;
                 trimmed += 1;
             }
@@ -140,32 +125,28 @@ impl Store {
     }
 
     async fn oldest_segment(&self, log: &ExecutionId) -> Result<Option<Oldest>> {
-        let log = log.clone();
         self.logs_db()
-            .read(move |tx| {
-                let log = log.clone();
-                Box::pin(async move {
+            .read(log.clone(), |tx, log| { Box::pin(async move {
                     let sql = "SELECT first_ns, next_seq, blob_key, size_bytes FROM log_segments WHERE execution_id = $1 ORDER BY first_seq LIMIT 2";
                     let segments = tx.query(sql, params![&log]).await?;
                     let Some(oldest) = segments.first() else { return Ok(None) };
                     let until_ns = match segments.get(1) {
-                        Some(next) => next.get(0)?,
+                        Some(next) => next.get("first_ns")?,
                         None => {
                             let sql = "SELECT first_ns FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT 1";
                             match tx.get(sql, params![&log]).await? {
-                                Some(hot) => hot.get(0)?,
+                                Some(hot) => hot.get("first_ns")?,
                                 None => {
                                     let sql = "SELECT updated_at FROM log_heads WHERE execution_id = $1";
                                     let head = tx.get(sql, params![&log]).await?;
                                     let head = head.ok_or_else(|| StoreError::corrupt("log head"))?;
-                                    head.get::<Timestamp>(0)?.nanos()
+                                    head.get::<Timestamp>("updated_at")?.nanos()
                                 }
                             }
                         }
                     };
-                    Ok(Some(Oldest { next_seq: oldest.get(1)?, blob_key: oldest.get(2)?, size_bytes: oldest.get(3)?, until_ns }))
-                })
-            })
+                    Ok(Some(Oldest { next_seq: oldest.get("next_seq")?, blob_key: oldest.get("blob_key")?, size_bytes: oldest.get("size_bytes")?, until_ns }))
+                }) })
             .await
     }
 }
@@ -174,11 +155,11 @@ impl Store {
 async fn next_ns(tx: &mut Tx<'_>, log: &ExecutionId, now: Timestamp) -> Result<u64> {
     let mut time = now.nanos();
     for sql in [
-        "SELECT first_ns, next_seq - first_seq FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq DESC LIMIT 1",
-        "SELECT first_ns, next_seq - first_seq FROM log_segments WHERE execution_id = $1 ORDER BY first_seq DESC LIMIT 1",
+        "SELECT first_ns, next_seq - first_seq AS count FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq DESC LIMIT 1",
+        "SELECT first_ns, next_seq - first_seq AS count FROM log_segments WHERE execution_id = $1 ORDER BY first_seq DESC LIMIT 1",
     ] {
         if let Some(row) = tx.get(sql, params![log]).await? {
-            time = time.max(row.get::<u64>(0)? + row.get::<u64>(1)?);
+            time = time.max(row.get::<u64>("first_ns")? + row.get::<u64>("count")?);
         }
     }
     Ok(time)

@@ -5,23 +5,34 @@ use model::terraform::{ApprovedPlan, LockInfo, NOT_BEGUN, SealedFile};
 use model::{ExecutionId, InstallId, JobId, JobState, OrgId, RevisionId, RunnerId, Timestamp, UploadId, WorkspaceId};
 use serde_json::{Value as Json, json};
 
-use crate::accounts::static_sql;
-use crate::db::{Row, Tx, params};
+use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::executions;
 use crate::jobs::job_by_id;
 use crate::{Result, Store, StoreError};
 
-#[derive(Debug, Clone)]
-pub struct Workspace {
-    pub id: WorkspaceId,
-    pub org_id: OrgId,
-    pub install_id: InstallId,
-    /// `components/NAME` or `sandbox`.
-    pub target: String,
-    pub revision_id: Option<RevisionId>,
-    pub lock: Option<WorkspaceLock>,
-    pub created_at: Timestamp,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct Workspace from "workspaces" {
+        pub id: WorkspaceId,
+        pub org_id: OrgId,
+        pub install_id: InstallId,
+        /// `components/NAME` or `sandbox`.
+        pub target: String,
+        pub revision_id: Option<RevisionId>,
+        lock_info: Option<LockInfo>,
+        lock_execution: Option<ExecutionId>,
+        locked_at: Option<Timestamp>,
+        pub created_at: Timestamp,
+    }
+}
+
+impl Workspace {
+    /// Who holds it.
+    pub fn lock(&self) -> Option<WorkspaceLock> {
+        let (info, locked_at) = self.lock_info.clone().zip(self.locked_at)?;
+        Some(WorkspaceLock { info, execution_id: self.lock_execution.clone(), locked_at })
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -32,25 +43,27 @@ pub struct WorkspaceLock {
     pub locked_at: Timestamp,
 }
 
-/// A state as it was written once.
-#[derive(Debug, Clone)]
-pub struct Revision {
-    pub id: RevisionId,
-    pub workspace_id: WorkspaceId,
-    pub lineage: String,
-    pub serial: u64,
-    /// Written by an execution that had lost its lease: kept, and not the state.
-    pub quarantined: bool,
-    pub file: SealedFile,
-    /// Addresses, types and providers of its resources.
-    pub resources: Json,
-    pub resource_count: u64,
-    /// Why it was written, where that is not an apply.
-    pub note: String,
-    pub author: String,
-    pub execution_id: Option<ExecutionId>,
-    pub job_id: Option<JobId>,
-    pub created_at: Timestamp,
+table! {
+    /// A state as it was written once.
+    #[derive(Debug, Clone)]
+    pub struct Revision from "revisions" {
+        pub id: RevisionId,
+        pub workspace_id: WorkspaceId,
+        pub lineage: String,
+        pub serial: u64,
+        /// Written by an execution that had lost its lease: kept, and not the state.
+        pub quarantined: bool,
+        pub file: SealedFile,
+        /// Addresses, types and providers of its resources.
+        pub resources: Json,
+        pub resource_count: u64,
+        /// Why it was written, where that is not an apply.
+        pub note: String,
+        pub author: String,
+        pub execution_id: Option<ExecutionId>,
+        pub job_id: Option<JobId>,
+        pub created_at: Timestamp,
+    }
 }
 
 /// Who works on a workspace.
@@ -99,49 +112,14 @@ pub struct PlanRow {
     pub judged: Json,
 }
 
-const COLUMNS: &str = "SELECT id, org_id, install_id, target, revision_id, lock_info, lock_execution, locked_at, created_at FROM workspaces";
-const REVISION: &str = "SELECT id, workspace_id, lineage, serial, quarantined, file, resources, resource_count, note, author, execution_id, job_id, created_at FROM revisions";
-
-fn from_row(row: &Row) -> Result<Workspace> {
-    let info: Option<LockInfo> = row.json_opt(5)?;
-    let (execution_id, locked_at) = (row.get(6)?, row.get::<Option<Timestamp>>(7)?);
-    Ok(Workspace {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        install_id: row.get(2)?,
-        target: row.get(3)?,
-        revision_id: row.get(4)?,
-        lock: info.zip(locked_at).map(|(info, locked_at)| WorkspaceLock { info, execution_id, locked_at }),
-        created_at: row.get(8)?,
-    })
-}
-
-fn revision_from(row: &Row) -> Result<Revision> {
-    Ok(Revision {
-        id: row.get(0)?,
-        workspace_id: row.get(1)?,
-        lineage: row.get(2)?,
-        serial: row.get(3)?,
-        quarantined: row.get(4)?,
-        file: row.json(5)?,
-        resources: row.json(6)?,
-        resource_count: row.get(7)?,
-        note: row.get(8)?,
-        author: row.get(9)?,
-        execution_id: row.get(10)?,
-        job_id: row.get(11)?,
-        created_at: row.get(12)?,
-    })
-}
-
 async fn workspace_of_install(tx: &mut Tx<'_>, install: &InstallId, id: &WorkspaceId) -> Result<Workspace> {
-    let sql = static_sql!(COLUMNS, "WHERE id = $1 AND install_id = $2");
-    from_row(&tx.get(sql, params![id, install]).await?.ok_or(StoreError::NotFound("workspace"))?)
+    let sql = select!(Workspace, "WHERE id = $1 AND install_id = $2");
+    Workspace::from_row(&tx.get(sql, params![id, install]).await?.ok_or(StoreError::NotFound("workspace"))?)
 }
 
 async fn revision_by_id(tx: &mut Tx<'_>, id: &RevisionId) -> Result<Revision> {
-    let sql = static_sql!(REVISION, "WHERE id = $1");
-    revision_from(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("revision"))?)
+    let sql = select!(Revision, "WHERE id = $1");
+    Revision::from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("revision"))?)
 }
 
 /// The job of a holder; None where its execution is not the current one any more.
@@ -207,10 +185,10 @@ async fn lock(
         }
         Holder::Person(_) => None,
     };
-    if let Some(held) = &workspace.lock
+    if let Some(held) = workspace.lock()
         && held.info.id != info.id
     {
-        if !is_dead(tx, held).await? {
+        if !is_dead(tx, &held).await? {
             return Ok(Locked::HeldBy(Box::new(held.clone())));
         }
         let data = json!({ "lock": held.info, "execution_id": held.execution_id });
@@ -230,7 +208,10 @@ async fn write(tx: &mut Tx<'_>, new: NewRevision, outputs: Option<Vec<u8>>) -> R
         Holder::Execution { id, .. } => {
             let current = current_job(tx, &new.holder).await?;
             let job = executions::by_id(tx, id).await?.job_id;
-            (Some(job), Some(id.clone()), "ferry".to_owned(), current.is_none())
+            let job = job_by_id(tx, &job).await?;
+            // Outside of workflows, a state is restored because somebody wants it.
+            let author = if job.step_id.is_some() { "ferry".to_owned() } else { job.created_by };
+            (Some(job.id), Some(id.clone()), author, current.is_none())
         }
         Holder::Person(name) => (None, None, name.clone(), false),
     };
@@ -244,11 +225,11 @@ async fn write(tx: &mut Tx<'_>, new: NewRevision, outputs: Option<Vec<u8>>) -> R
     }
     if !lost {
         let mine = workspace
-            .lock
+            .lock()
             .as_ref()
             .is_some_and(|lock| lock.info.id == new.lock_id && lock.execution_id == execution_id);
         if !mine {
-            let holder = workspace.lock.as_ref().map_or_else(|| "nobody".to_owned(), |lock| lock.info.who.clone());
+            let holder = workspace.lock().as_ref().map_or_else(|| "nobody".to_owned(), |lock| lock.info.who.clone());
             return Err(StoreError::Conflict(format!("the state is not locked by who writes it, but by {holder}")));
         }
         if let Some(before) = &before
@@ -309,45 +290,39 @@ impl Store {
         new: WorkspaceId,
         now: Timestamp,
     ) -> Result<Workspace> {
-        let (org, install, target) = (org.clone(), install.clone(), target.to_owned());
-        let found = self.find_workspace(&install, &target).await?;
+        let found = self.find_workspace(install, target).await?;
         if let Some(found) = found {
             return Ok(found);
         }
         self.main()
-            .write(move |tx| {
-                let (org, install, target, new) = (org.clone(), install.clone(), target.clone(), new.clone());
-                Box::pin(async move {
+            .write((org.clone(), install.clone(), target.to_owned(), new, now), |tx, (org, install, target, new, now)| { Box::pin(async move {
                     let sql = "INSERT INTO workspaces (id, org_id, install_id, target, created_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (install_id, target) DO NOTHING";
                     tx.exec(sql, params![&new, &org, &install, &target, now]).await?;
-                    let sql = static_sql!(COLUMNS, "WHERE install_id = $1 AND target = $2");
-                    from_row(&tx.get(sql, params![&install, &target]).await?.ok_or(StoreError::NotFound("workspace"))?)
-                })
-            })
+                    let sql = select!(Workspace, "WHERE install_id = $1 AND target = $2");
+                    Workspace::from_row(&tx.get(sql, params![&install, &target]).await?.ok_or(StoreError::NotFound("workspace"))?)
+                }) })
             .await
     }
 
     pub async fn find_workspace(&self, install: &InstallId, target: &str) -> Result<Option<Workspace>> {
-        let (install, target) = (install.clone(), target.to_owned());
         self.main()
-            .glance(move |tx| {
-                let (install, target) = (install.clone(), target.clone());
+            .glance((install.clone(), target.to_owned()), |tx, (install, target)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE install_id = $1 AND target = $2");
-                    tx.get(sql, params![&install, &target]).await?.as_ref().map(from_row).transpose()
+                    let sql = select!(Workspace, "WHERE install_id = $1 AND target = $2");
+                    tx.get(sql, params![&install, &target]).await?.as_ref().map(Workspace::from_row).transpose()
                 })
             })
             .await
     }
 
     pub async fn workspace(&self, org: &OrgId, id: &WorkspaceId) -> Result<Workspace> {
-        let (org, id) = (org.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, id) = (org.clone(), id.clone());
+            .glance((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
-                    from_row(&tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workspace"))?)
+                    let sql = select!(Workspace, "WHERE org_id = $1 AND id = $2");
+                    Workspace::from_row(
+                        &tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workspace"))?,
+                    )
                 })
             })
             .await
@@ -355,13 +330,11 @@ impl Store {
 
     /// All of an install, by what they are of.
     pub async fn workspaces(&self, org: &OrgId, install: &InstallId) -> Result<Vec<Workspace>> {
-        let (org, install) = (org.clone(), install.clone());
         self.main()
-            .read(move |tx| {
-                let (org, install) = (org.clone(), install.clone());
+            .read((org.clone(), install.clone()), |tx, (org, install)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND install_id = $2 ORDER BY target");
-                    tx.query(sql, params![&org, &install]).await?.iter().map(from_row).collect()
+                    let sql = select!(Workspace, "WHERE org_id = $1 AND install_id = $2 ORDER BY target");
+                    tx.query(sql, params![&org, &install]).await?.iter().map(Workspace::from_row).collect()
                 })
             })
             .await
@@ -376,14 +349,12 @@ impl Store {
     }
 
     pub async fn revision(&self, org: &OrgId, workspace: &WorkspaceId, id: &RevisionId) -> Result<Revision> {
-        let (org, workspace, id) = (org.clone(), workspace.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, workspace, id) = (org.clone(), workspace.clone(), id.clone());
+            .glance((org.clone(), workspace.clone(), id.clone()), |tx, (org, workspace, id)| {
                 Box::pin(async move {
-                    let sql = static_sql!(REVISION, "WHERE org_id = $1 AND workspace_id = $2 AND id = $3");
+                    let sql = select!(Revision, "WHERE org_id = $1 AND workspace_id = $2 AND id = $3");
                     let row = tx.get(sql, params![&org, &workspace, &id]).await?;
-                    revision_from(&row.ok_or(StoreError::NotFound("revision"))?)
+                    Revision::from_row(&row.ok_or(StoreError::NotFound("revision"))?)
                 })
             })
             .await
@@ -397,17 +368,15 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<Revision>> {
-        let (org, workspace) = (org.clone(), workspace.clone());
         self.main()
-            .read(move |tx| {
-                let (org, workspace) = (org.clone(), workspace.clone());
+            .read((org.clone(), workspace.clone(), offset, limit), |tx, (org, workspace, offset, limit)| {
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        REVISION,
+                    let sql = select!(
+                        Revision,
                         "WHERE org_id = $1 AND workspace_id = $2 ORDER BY id DESC LIMIT $3 OFFSET $4"
                     );
                     let rows = tx.query(sql, params![&org, &workspace, limit, offset]).await?;
-                    rows.iter().map(revision_from).collect()
+                    rows.iter().map(Revision::from_row).collect()
                 })
             })
             .await
@@ -415,14 +384,12 @@ impl Store {
 
     /// How many states of a workspace were kept beside.
     pub async fn quarantined_revisions(&self, org: &OrgId, workspace: &WorkspaceId) -> Result<u64> {
-        let (org, workspace) = (org.clone(), workspace.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, workspace) = (org.clone(), workspace.clone());
+            .glance((org.clone(), workspace.clone()), |tx, (org, workspace)| {
                 Box::pin(async move {
                     let sql =
-                        "SELECT COUNT(*) FROM revisions WHERE org_id = $1 AND workspace_id = $2 AND quarantined = 1";
-                    tx.get(sql, params![&org, &workspace]).await?.map_or(Ok(0), |row| row.get(0))
+                        "SELECT COUNT(*) AS count FROM revisions WHERE org_id = $1 AND workspace_id = $2 AND quarantined = 1";
+                    tx.get(sql, params![&org, &workspace]).await?.map_or(Ok(0), |row| row.get("count"))
                 })
             })
             .await
@@ -437,20 +404,19 @@ impl Store {
         actor: &str,
         now: Timestamp,
     ) -> Result<()> {
-        let (org, job, actor) = (org.clone(), job.clone(), actor.to_owned());
-        let (workspace, id, serial) = (revision.workspace_id.clone(), revision.id.clone(), revision.serial);
         self.main()
-            .write(move |tx| {
-                let (org, job, actor) = (org.clone(), job.clone(), actor.clone());
-                let (workspace, id) = (workspace.clone(), id.clone());
-                Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
-                    let row = tx.get(sql, params![&org, &workspace]).await?;
-                    let workspace = from_row(&row.ok_or(StoreError::NotFound("workspace"))?)?;
-                    let data = json!({ "revision_id": id, "serial": serial, "job_id": job });
-                    note(tx, &workspace, "terraform.restore", &actor, data, now).await
-                })
-            })
+            .write(
+                (org.clone(), job.clone(), actor.to_owned(), revision.clone(), now),
+                |tx, (org, job, actor, revision, now)| {
+                    Box::pin(async move {
+                        let sql = select!(Workspace, "WHERE org_id = $1 AND id = $2");
+                        let row = tx.get(sql, params![&org, &revision.workspace_id]).await?;
+                        let workspace = Workspace::from_row(&row.ok_or(StoreError::NotFound("workspace"))?)?;
+                        let data = json!({ "revision_id": revision.id, "serial": revision.serial, "job_id": job });
+                        note(tx, &workspace, "terraform.restore", actor, data, *now).await
+                    })
+                },
+            )
             .await
     }
 
@@ -463,25 +429,21 @@ impl Store {
         holder: Holder,
         now: Timestamp,
     ) -> Result<Locked> {
-        let (install, id) = (install.clone(), id.clone());
         self.main()
-            .write(move |tx| {
-                let (install, id, info, holder) = (install.clone(), id.clone(), info.clone(), holder.clone());
-                Box::pin(async move { lock(tx, &install, &id, &info, &holder, now).await })
+            .write((install.clone(), id.clone(), info, holder, now), |tx, (install, id, info, holder, now)| {
+                Box::pin(async move { lock(tx, install, id, info, holder, *now).await })
             })
             .await
     }
 
     /// Only who holds it frees it; freeing what is free is harmless.
     pub async fn unlock_workspace(&self, install: &InstallId, id: &WorkspaceId, lock_id: &str) -> Result<Locked> {
-        let (install, id, lock_id) = (install.clone(), id.clone(), lock_id.to_owned());
         self.main()
-            .write(move |tx| {
-                let (install, id, lock_id) = (install.clone(), id.clone(), lock_id.clone());
+            .write((install.clone(), id.clone(), lock_id.to_owned()), |tx, (install, id, lock_id)| {
                 Box::pin(async move {
-                    let workspace = workspace_of_install(tx, &install, &id).await?;
-                    match workspace.lock {
-                        Some(held) if held.info.id != lock_id => Ok(Locked::HeldBy(Box::new(held))),
+                    let workspace = workspace_of_install(tx, install, id).await?;
+                    match workspace.lock() {
+                        Some(held) if held.info.id != *lock_id => Ok(Locked::HeldBy(Box::new(held))),
                         Some(_) => {
                             tx.exec(FREE, params![&id]).await?;
                             Ok(Locked::Taken)
@@ -495,22 +457,21 @@ impl Store {
 
     /// An operator frees a lock; that of a live execution only the execution itself can.
     pub async fn force_unlock(&self, org: &OrgId, id: &WorkspaceId, actor: &str, now: Timestamp) -> Result<()> {
-        let (org, id, actor) = (org.clone(), id.clone(), actor.to_owned());
         self.main()
-            .write(move |tx| {
-                let (org, id, actor) = (org.clone(), id.clone(), actor.clone());
+            .write((org.clone(), id.clone(), actor.to_owned(), now), |tx, (org, id, actor, now)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
-                    let workspace =
-                        from_row(&tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workspace"))?)?;
-                    let Some(lock) = &workspace.lock else { return Ok(()) };
-                    if lock.execution_id.is_some() && !is_dead(tx, lock).await? {
+                    let sql = select!(Workspace, "WHERE org_id = $1 AND id = $2");
+                    let workspace = Workspace::from_row(
+                        &tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workspace"))?,
+                    )?;
+                    let Some(lock) = workspace.lock() else { return Ok(()) };
+                    if lock.execution_id.is_some() && !is_dead(tx, &lock).await? {
                         let text = "a job that still runs holds the lock: cancel it, or wait for its end";
                         return Err(StoreError::Conflict(text.into()));
                     }
                     tx.exec(FREE, params![&id]).await?;
                     let data = json!({ "lock": lock.info });
-                    note(tx, &workspace, "terraform.unlocked", &actor, data, now).await
+                    note(tx, &workspace, "terraform.unlocked", actor, data, *now).await
                 })
             })
             .await
@@ -523,24 +484,17 @@ impl Store {
             }
             None => None,
         };
-        self.main()
-            .write(move |tx| {
-                let (new, outputs) = (new.clone(), outputs.clone());
-                Box::pin(async move { write(tx, new, outputs).await })
-            })
-            .await
+        self.main().write((new, outputs), |tx, (new, outputs)| Box::pin(write(tx, new.clone(), outputs.clone()))).await
     }
 
     /// What a state puts out, where it was told with it.
     pub async fn revision_outputs(&self, org: &OrgId, id: &RevisionId) -> Result<Option<Json>> {
-        let (org_id, revision) = (org.clone(), id.clone());
         let sealed: Option<Vec<u8>> = self
             .main()
-            .glance(move |tx| {
-                let (org, id) = (org_id.clone(), revision.clone());
+            .glance((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
                     let sql = "SELECT outputs FROM revisions WHERE org_id = $1 AND id = $2";
-                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("revision"))?.get(0)
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("revision"))?.get("outputs")
                 })
             })
             .await?;
@@ -556,16 +510,14 @@ impl Store {
 
     /// The newest state that was kept beside.
     pub async fn newest_quarantined(&self, org: &OrgId, workspace: &WorkspaceId) -> Result<Option<Revision>> {
-        let (org, workspace) = (org.clone(), workspace.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, workspace) = (org.clone(), workspace.clone());
+            .glance((org.clone(), workspace.clone()), |tx, (org, workspace)| {
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        REVISION,
+                    let sql = select!(
+                        Revision,
                         "WHERE org_id = $1 AND workspace_id = $2 AND quarantined = 1 ORDER BY id DESC LIMIT 1"
                     );
-                    tx.get(sql, params![&org, &workspace]).await?.as_ref().map(revision_from).transpose()
+                    tx.get(sql, params![&org, &workspace]).await?.as_ref().map(Revision::from_row).transpose()
                 })
             })
             .await
@@ -573,16 +525,14 @@ impl Store {
 
     /// The newest state that a job wrote.
     pub async fn last_saved(&self, org: &OrgId, workspace: &WorkspaceId, job: &JobId) -> Result<Option<Revision>> {
-        let (org, workspace, job) = (org.clone(), workspace.clone(), job.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, workspace, job) = (org.clone(), workspace.clone(), job.clone());
+            .glance((org.clone(), workspace.clone(), job.clone()), |tx, (org, workspace, job)| {
                 Box::pin(async move {
-                    let sql = static_sql!(
-                        REVISION,
+                    let sql = select!(
+                        Revision,
                         "WHERE org_id = $1 AND workspace_id = $2 AND job_id = $3 ORDER BY id DESC LIMIT 1"
                     );
-                    tx.get(sql, params![&org, &workspace, &job]).await?.as_ref().map(revision_from).transpose()
+                    tx.get(sql, params![&org, &workspace, &job]).await?.as_ref().map(Revision::from_row).transpose()
                 })
             })
             .await
@@ -590,16 +540,12 @@ impl Store {
 
     /// The job that worked on a part last and may have changed it.
     pub async fn last_apply(&self, org: &OrgId, install: &InstallId, target: &str) -> Result<Option<JobId>> {
-        let (org, install, target) = (org.clone(), install.clone(), target.to_owned());
         self.main()
-            .glance(move |tx| {
-                let (org, install, target) = (org.clone(), install.clone(), target.clone());
-                Box::pin(async move {
+            .glance((org.clone(), install.clone(), target.to_owned()), |tx, (org, install, target)| { Box::pin(async move {
                     let sql = "SELECT id FROM jobs WHERE (org_id || '') = $1 AND install_id = $2 AND target = $3 AND operation = 'apply-plan' AND started_at IS NOT NULL AND state <> 'not-attempted' AND COALESCE(error_code, '') NOT IN ($4, $5) ORDER BY id DESC LIMIT 1";
                     let [stale, full] = NOT_BEGUN;
-                    tx.get(sql, params![&org, &install, &target, stale, full]).await?.map(|row| row.get(0)).transpose()
-                })
-            })
+                    tx.get(sql, params![&org, &install, &target, stale, full]).await?.map(|row| row.get("id")).transpose()
+                }) })
             .await
     }
 
@@ -611,25 +557,19 @@ impl Store {
         upload: &UploadId,
         now: Timestamp,
     ) -> Result<bool> {
-        let (org, install, upload) = (org.clone(), install.clone(), upload.clone());
         self.main()
-            .write(move |tx| {
-                let (org, install, upload) = (org.clone(), install.clone(), upload.clone());
-                Box::pin(async move {
+            .write((org.clone(), install.clone(), upload.clone(), now), |tx, (org, install, upload, now)| { Box::pin(async move {
                     let sql = "INSERT INTO uploads_sealed (id, org_id, install_id, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING";
                     tx.exec(sql, params![&upload, &org, &install, now]).await?;
-                    sealed_of(tx, &install, &upload).await
-                })
-            })
+                    sealed_of(tx, install, upload).await
+                }) })
             .await
     }
 
     pub async fn sealed_is_of(&self, install: &InstallId, upload: &UploadId) -> Result<bool> {
-        let (install, upload) = (install.clone(), upload.clone());
         self.main()
-            .glance(move |tx| {
-                let (install, upload) = (install.clone(), upload.clone());
-                Box::pin(async move { sealed_of(tx, &install, &upload).await })
+            .glance((install.clone(), upload.clone()), |tx, (install, upload)| {
+                Box::pin(async move { sealed_of(tx, install, upload).await })
             })
             .await
     }
@@ -642,19 +582,15 @@ impl Store {
         fingerprint: Option<&str>,
         now: Timestamp,
     ) -> Result<Option<String>> {
-        let (org, install, fingerprint) = (org.clone(), install.clone(), fingerprint.map(str::to_owned));
         self.main()
-            .write(move |tx| {
-                let (org, install, fingerprint) = (org.clone(), install.clone(), fingerprint.clone());
-                Box::pin(async move {
+            .write((org.clone(), install.clone(), fingerprint.map(str::to_owned), now), |tx, (org, install, fingerprint, now)| { Box::pin(async move {
                     if let Some(fingerprint) = &fingerprint {
                         let sql = "INSERT INTO install_keys (install_id, org_id, fingerprint, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (install_id) DO NOTHING";
                         tx.exec(sql, params![&install, &org, fingerprint, now]).await?;
                     }
                     let sql = "SELECT fingerprint FROM install_keys WHERE install_id = $1";
-                    tx.get(sql, params![&install]).await?.map(|row| row.get(0)).transpose()
-                })
-            })
+                    tx.get(sql, params![&install]).await?.map(|row| row.get("fingerprint")).transpose()
+                }) })
             .await
     }
 
@@ -668,39 +604,34 @@ impl Store {
         now: Timestamp,
     ) -> Result<()> {
         let sealed = self.org_keys(org).await?.seal(&display_place(&row.plan.job_id), &display);
-        let (org, execution) = (org.clone(), execution.clone());
         self.main()
-            .write(move |tx| {
-                let (org, execution, row, sealed) = (org.clone(), execution.clone(), row.clone(), sealed.clone());
-                Box::pin(async move {
-                    let current = executions::by_id(tx, &execution).await?;
+            .write((org.clone(), execution.clone(), row, sealed, now), |tx, (org, execution, row, sealed, now)| { Box::pin(async move {
+                    let current = executions::by_id(tx, execution).await?;
                     let job = job_by_id(tx, &row.plan.job_id).await?;
                     if job.epoch != current.epoch || job.id != current.job_id || job.state.is_terminal() {
                         return Err(StoreError::LeaseLost);
                     }
-                    name_uploads(tx, vec![row.plan.file.upload_id.clone()], now).await?;
+                    name_uploads(tx, vec![row.plan.file.upload_id.clone()], *now).await?;
                     tx.exec("DELETE FROM plans WHERE job_id = $1", params![&job.id]).await?;
                     let plan = serde_json::to_string(&row.plan).map_err(StoreError::db)?;
                     let sql = "INSERT INTO plans (job_id, org_id, execution_id, plan, changes, judged, display, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
                     tx.exec(sql, params![&job.id, &org, &execution, plan, row.changes.to_string(), row.judged.to_string(), sealed, now]).await?;
                     Ok(())
-                })
-            })
+                }) })
             .await
     }
 
     /// What a plan job has made, and the masked model, compressed.
     pub async fn plan_of_job(&self, org: &OrgId, job: &JobId) -> Result<Option<(PlanRow, Vec<u8>)>> {
-        let (org_id, id) = (org.clone(), job.clone());
         let found = self
             .main()
-            .glance(move |tx| {
-                let (org, id) = (org_id.clone(), id.clone());
+            .glance((org.clone(), job.clone()), |tx, (org, id)| {
                 Box::pin(async move {
                     let sql = "SELECT plan, changes, judged, display FROM plans WHERE org_id = $1 AND job_id = $2";
                     let Some(row) = tx.get(sql, params![&org, &id]).await? else { return Ok(None) };
-                    let plan = PlanRow { plan: row.json(0)?, changes: row.json(1)?, judged: row.json(2)? };
-                    Ok(Some((plan, row.get::<Vec<u8>>(3)?)))
+                    let plan =
+                        PlanRow { plan: row.get("plan")?, changes: row.get("changes")?, judged: row.get("judged")? };
+                    Ok(Some((plan, row.get::<Vec<u8>>("display")?)))
                 })
             })
             .await?;

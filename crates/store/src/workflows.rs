@@ -6,8 +6,7 @@ use model::{AccountId, ConfigId, InstallId, JobId, OrgId, StepId, Timestamp, Wor
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use crate::accounts::static_sql;
-use crate::db::{Row, Sql, Tx, params};
+use crate::db::{Sql, Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::inputs::{InstallInputs, SealedInputs, insert_next_inputs};
@@ -15,35 +14,39 @@ use crate::notify::topic;
 use crate::state::{SealedPart, insert_parts};
 use crate::{Result, Store, StoreError};
 
-#[derive(Debug, Clone)]
-pub struct WorkflowRow {
-    pub id: WorkflowId,
-    pub org_id: OrgId,
-    pub install_id: InstallId,
-    pub kind: String,
-    pub status: String,
-    pub body: Json,
-    pub created_by: AccountId,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-    pub started_at: Option<Timestamp>,
-    pub finished_at: Option<Timestamp>,
-    pub version: i64,
-    /// What had happened to it when it was read.
-    pub dirty: i64,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct WorkflowRow from "workflows" {
+        pub id: WorkflowId,
+        pub org_id: OrgId,
+        pub install_id: InstallId,
+        pub kind: String = "type",
+        pub status: String,
+        pub body: Json,
+        pub created_by: AccountId,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub started_at: Option<Timestamp>,
+        pub finished_at: Option<Timestamp>,
+        pub version: i64,
+        /// What had happened to it when it was read.
+        pub dirty: i64,
+    }
 }
 
-#[derive(Debug, Clone)]
-pub struct StepRow {
-    pub id: StepId,
-    pub slot: u32,
-    pub attempt: u32,
-    pub name: String,
-    pub status: String,
-    pub locks: Option<String>,
-    /// What a plan, or the sync of an image, is about: a part of the install's state.
-    pub target: Option<String>,
-    pub body: Json,
+table! {
+    #[derive(Debug, Clone)]
+    pub struct StepRow from "workflow_steps" {
+        pub id: StepId,
+        pub slot: u32,
+        pub attempt: u32,
+        pub name: String,
+        pub status: String,
+        pub locks: Option<String>,
+        /// What a plan, or the sync of an image, is about: a part of the install's state.
+        pub target: Option<String>,
+        pub body: Json,
+    }
 }
 
 /// What was given with a workflow; sealed at rest.
@@ -84,7 +87,7 @@ pub struct HeldLock {
 }
 
 /// The version of the app that an install is at from now on; none: the newest.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin(pub Option<ConfigId>);
 
 /// A workflow that is to be written.
@@ -95,7 +98,6 @@ pub struct PlannedWorkflow {
     pub given: Given,
     /// Inputs that are its reason.
     pub inputs: Option<InstallInputs>,
-    pub pin: Option<Pin>,
 }
 
 /// The same, with what is secret sealed.
@@ -105,7 +107,6 @@ pub(crate) struct SealedWorkflow {
     steps: Vec<StepRow>,
     env: Option<Vec<u8>>,
     inputs: Option<SealedInputs>,
-    pin: Option<Pin>,
 }
 
 /// Whose plans are looked for.
@@ -125,6 +126,8 @@ pub struct WorkflowChange {
     /// What people shall see of plans.
     pub displays: Vec<(StepId, Json)>,
     pub parts: Vec<(String, Json)>,
+    /// The install goes over to this version with it.
+    pub pin: Option<Pin>,
     /// When to look again though nothing happens.
     pub due_at: Option<Timestamp>,
     /// Something that others must not do meanwhile was started, and this was the install's count before.
@@ -134,40 +137,6 @@ pub struct WorkflowChange {
     pub events: Vec<(&'static str, Json)>,
     pub actor: String,
     pub now: Timestamp,
-}
-
-const COLUMNS: &str = "SELECT id, org_id, install_id, type, status, body, created_by, created_at, updated_at, started_at, finished_at, version, dirty FROM workflows";
-
-fn from_row(row: &Row) -> Result<WorkflowRow> {
-    Ok(WorkflowRow {
-        id: row.get(0)?,
-        org_id: row.get(1)?,
-        install_id: row.get(2)?,
-        kind: row.get(3)?,
-        status: row.get(4)?,
-        body: row.json(5)?,
-        created_by: row.get(6)?,
-        created_at: row.get(7)?,
-        updated_at: row.get(8)?,
-        started_at: row.get(9)?,
-        finished_at: row.get(10)?,
-        version: row.get(11)?,
-        dirty: row.get(12)?,
-    })
-}
-
-fn step_from(row: &Row) -> Result<StepRow> {
-    let small = |n: u64| u32::try_from(n).map_err(|_| StoreError::corrupt("step"));
-    Ok(StepRow {
-        id: row.get(0)?,
-        slot: small(row.get(1)?)?,
-        attempt: small(row.get(2)?)?,
-        name: row.get(3)?,
-        status: row.get(4)?,
-        locks: row.get(5)?,
-        target: row.get(6)?,
-        body: row.json(7)?,
-    })
 }
 
 const DUE: Sql = Sql {
@@ -198,16 +167,12 @@ pub(crate) async fn wake_install(tx: &mut Tx<'_>, install: &InstallId, now: Time
 
 /// Writes a workflow that is due at once.
 pub(crate) async fn insert_workflow(tx: &mut Tx<'_>, new: &SealedWorkflow) -> Result<()> {
-    let SealedWorkflow { row, steps, env, inputs, pin } = new;
+    let SealedWorkflow { row, steps, env, inputs } = new;
     let now = row.created_at;
     // An install that is being forgotten starts nothing any more.
     let moves = "UPDATE installs SET moves = moves + 1 WHERE id = $1";
     if tx.exec(moves, params![&row.install_id]).await? != 1 {
         return Err(StoreError::NotFound("install"));
-    }
-    if let Some(Pin(config)) = pin {
-        let sql = "UPDATE installs SET config_id = $2, updated_at = $3, schedules_wanted = schedules_wanted + 1 WHERE id = $1";
-        tx.exec_later(sql, params![&row.install_id, config.as_ref(), now]).await?;
     }
     tx.exec_later(
         "INSERT INTO workflows (id, org_id, install_id, type, status, body, created_by, created_at, updated_at, version, dirty, due_at, env) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 1, 0, $8, $9)",
@@ -239,16 +204,14 @@ impl Store {
     /// Makes a workflow with its steps, and the inputs that are its reason; it is due at once.
     pub async fn create_workflow(&self, planned: PlannedWorkflow, idem: Option<Idempotency>) -> Result<Created> {
         let org = planned.row.org_id.clone();
-        let sealed = self.seal_workflow(planned).await?;
         let created = self
             .main()
-            .write(move |tx| {
-                let (sealed, idem) = (sealed.clone(), idem.clone());
+            .write((self.seal_workflow(planned).await?, idem), |tx, (sealed, idem)| {
                 Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
                         return Ok(Created { id: found, replayed: true });
                     }
-                    insert_workflow(tx, &sealed).await?;
+                    insert_workflow(tx, sealed).await?;
                     remember(tx, idem.as_ref(), sealed.row.id.as_str(), sealed.row.created_at).await?;
                     Ok(Created { id: sealed.row.id.to_string(), replayed: false })
                 })
@@ -259,7 +222,7 @@ impl Store {
     }
 
     pub(crate) async fn seal_workflow(&self, planned: PlannedWorkflow) -> Result<SealedWorkflow> {
-        let PlannedWorkflow { row, steps, given, inputs, pin } = planned;
+        let PlannedWorkflow { row, steps, given, inputs } = planned;
         let env = if given.is_empty() {
             None
         } else {
@@ -269,19 +232,17 @@ impl Store {
             Some(inputs) => Some(self.seal_inputs(&row.org_id, inputs).await?),
             None => None,
         };
-        Ok(SealedWorkflow { row, steps, env, inputs, pin })
+        Ok(SealedWorkflow { row, steps, env, inputs })
     }
 
     /// The workflow that an install began with.
     pub async fn first_workflow(&self, org: &OrgId, install: &InstallId) -> Result<Option<WorkflowId>> {
-        let (org, install) = (org.clone(), install.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, install) = (org.clone(), install.clone());
+            .glance((org.clone(), install.clone()), |tx, (org, install)| {
                 Box::pin(async move {
                     let sql =
                         "SELECT id FROM workflows WHERE (org_id || '') = $1 AND install_id = $2 ORDER BY id LIMIT 1";
-                    tx.get(sql, params![&org, &install]).await?.map(|row| row.get(0)).transpose()
+                    tx.get(sql, params![&org, &install]).await?.map(|row| row.get("id")).transpose()
                 })
             })
             .await
@@ -294,13 +255,13 @@ impl Store {
     }
 
     pub async fn workflow(&self, org: &OrgId, id: &WorkflowId) -> Result<WorkflowRow> {
-        let (org, id) = (org.clone(), id.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, id) = (org.clone(), id.clone());
+            .glance((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
-                    from_row(&tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?)
+                    let sql = select!(WorkflowRow, "WHERE org_id = $1 AND id = $2");
+                    WorkflowRow::from_row(
+                        &tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?,
+                    )
                 })
             })
             .await
@@ -308,16 +269,14 @@ impl Store {
 
     /// A workflow with every attempt at its steps, oldest first; as they were at one moment.
     pub async fn workflow_with_steps(&self, org: &OrgId, id: &WorkflowId) -> Result<(WorkflowRow, Vec<StepRow>)> {
-        let (org, id) = (org.clone(), id.clone());
         self.main()
-            .read(move |tx| {
-                let (org, id) = (org.clone(), id.clone());
+            .read((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
-                    let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND id = $2");
+                    let sql = select!(WorkflowRow, "WHERE org_id = $1 AND id = $2");
                     let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?;
-                    let steps = "SELECT id, slot, attempt, name, status, locks, target, body FROM workflow_steps WHERE workflow_id = $1 ORDER BY slot, attempt";
+                    let steps = select!(StepRow, "WHERE workflow_id = $1 ORDER BY slot, attempt");
                     let steps = tx.query(steps, params![&id]).await?;
-                    Ok((from_row(&row)?, steps.iter().map(step_from).collect::<Result<_>>()?))
+                    Ok((WorkflowRow::from_row(&row)?, steps.iter().map(StepRow::from_row).collect::<Result<_>>()?))
                 })
             })
             .await
@@ -332,36 +291,30 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<WorkflowRow>> {
-        let (org, install, kind) = (org.clone(), install.cloned(), kind.map(str::to_owned));
         self.main()
-            .read(move |tx| {
-                let (org, install, kind) = (org.clone(), install.clone(), kind.clone());
-                Box::pin(async move {
+            .read((org.clone(), install.cloned(), kind.map(str::to_owned), offset, limit), |tx, (org, install, kind, offset, limit)| { Box::pin(async move {
                     let rows = match install {
                         Some(install) => {
-                            let sql = static_sql!(COLUMNS, "WHERE (org_id || '') = $1 AND install_id = $2 AND (CAST($3 AS TEXT) IS NULL OR type = $3) ORDER BY id DESC LIMIT $4 OFFSET $5");
+                            let sql = select!(WorkflowRow, "WHERE (org_id || '') = $1 AND install_id = $2 AND (CAST($3 AS TEXT) IS NULL OR type = $3) ORDER BY id DESC LIMIT $4 OFFSET $5");
                             tx.query(sql, params![&org, &install, kind, limit, offset]).await?
                         }
                         None => {
-                            let sql = static_sql!(COLUMNS, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR type = $2) ORDER BY id DESC LIMIT $3 OFFSET $4");
+                            let sql = select!(WorkflowRow, "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR type = $2) ORDER BY id DESC LIMIT $3 OFFSET $4");
                             tx.query(sql, params![&org, kind, limit, offset]).await?
                         }
                     };
-                    rows.iter().map(from_row).collect()
-                })
-            })
+                    rows.iter().map(WorkflowRow::from_row).collect()
+                }) })
             .await
     }
 
     /// The workflow of a step.
     pub async fn workflow_of_step(&self, org: &OrgId, step: &StepId) -> Result<WorkflowId> {
-        let (org, step) = (org.clone(), step.clone());
         self.main()
-            .glance(move |tx| {
-                let (org, step) = (org.clone(), step.clone());
+            .glance((org.clone(), step.clone()), |tx, (org, step)| {
                 Box::pin(async move {
                     let sql = "SELECT workflow_id FROM workflow_steps WHERE org_id = $1 AND id = $2";
-                    tx.get(sql, params![&org, &step]).await?.ok_or(StoreError::NotFound("step"))?.get(0)
+                    tx.get(sql, params![&org, &step]).await?.ok_or(StoreError::NotFound("step"))?.get("workflow_id")
                 })
             })
             .await
@@ -376,7 +329,7 @@ impl Store {
     ) -> Result<Vec<(OrgId, WorkflowId)>> {
         let due = self
             .main()
-            .read(move |tx| {
+            .read(now, |tx, now| {
                 Box::pin(async move {
                     let sql = "SELECT 1 FROM workflows WHERE due_at <= $1 LIMIT 1";
                     Ok(tx.get(sql, params![now]).await?.is_some())
@@ -387,10 +340,10 @@ impl Store {
             return Ok(Vec::new());
         }
         self.main()
-            .write(move |tx| {
+            .write((now, retry_at, limit), |tx, (now, retry_at, limit)| {
                 Box::pin(async move {
                     let rows = tx.query(DUE, params![now, retry_at, limit]).await?;
-                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("id")?))).collect()
                 })
             })
             .await
@@ -399,7 +352,7 @@ impl Store {
     /// After a clock was set: whatever was to be looked at some time is looked at now.
     pub async fn all_workflows_due(&self, now: Timestamp) -> Result<()> {
         self.main()
-            .write(move |tx| {
+            .write(now, |tx, now| {
                 Box::pin(async move {
                     let sql = "UPDATE workflows SET due_at = $1 WHERE due_at IS NOT NULL AND due_at > $1";
                     tx.exec(sql, params![now]).await.map(|_| ())
@@ -411,10 +364,12 @@ impl Store {
     /// When the next workflow is due.
     pub async fn next_due(&self) -> Result<Option<Timestamp>> {
         self.main()
-            .glance(move |tx| {
+            .glance((), |tx, ()| {
                 Box::pin(async move {
-                    let row = tx.get("SELECT MIN(due_at) FROM workflows WHERE due_at IS NOT NULL", params![]).await?;
-                    row.map_or(Ok(None), |row| row.get(0))
+                    let row = tx
+                        .get("SELECT MIN(due_at) AS first_due_at FROM workflows WHERE due_at IS NOT NULL", params![])
+                        .await?;
+                    row.map_or(Ok(None), |row| row.get("first_due_at"))
                 })
             })
             .await
@@ -422,21 +377,17 @@ impl Store {
 
     /// What other workflows of an install hold, and the install's count of what was set moving.
     pub async fn held_locks(&self, install: &InstallId, except: &WorkflowId) -> Result<(i64, Vec<HeldLock>)> {
-        let (install, except) = (install.clone(), except.clone());
         self.main()
-            .read(move |tx| {
-                let (install, except) = (install.clone(), except.clone());
-                Box::pin(async move {
+            .read((install.clone(), except.clone()), |tx, (install, except)| { Box::pin(async move {
                     let row = tx.get("SELECT moves FROM installs WHERE id = $1", params![&install]).await?;
-                    let moves = row.ok_or(StoreError::NotFound("install"))?.get(0)?;
+                    let moves = row.ok_or(StoreError::NotFound("install"))?.get("moves")?;
                     let sql = "SELECT s.locks, s.name, s.workflow_id, w.type FROM workflow_steps s JOIN workflows w ON w.id = s.workflow_id WHERE s.install_id = $1 AND s.locks IS NOT NULL AND s.workflow_id <> $2";
                     let rows = tx.query(sql, params![&install, &except]).await?;
                     let held = rows.iter().map(|row| {
-                        Ok(HeldLock { lock: row.get(0)?, step: row.get(1)?, workflow_id: row.get(2)?, kind: row.get(3)? })
+                        Ok(HeldLock { lock: row.get("locks")?, step: row.get("name")?, workflow_id: row.get("workflow_id")?, kind: row.get("type")? })
                     });
                     Ok((moves, held.collect::<Result<_>>()?))
-                })
-            })
+                }) })
             .await
     }
 
@@ -454,9 +405,8 @@ impl Store {
         let org = change.row.org_id.clone();
         let written = self
             .main()
-            .write(move |tx| {
-                let (change, sealed, displays) = (change.clone(), sealed.clone(), displays.clone());
-                Box::pin(async move { write_change(tx, change, sealed, displays).await })
+            .write((change, sealed, displays), |tx, (change, sealed, displays)| {
+                Box::pin(write_change(tx, change, sealed, displays))
             })
             .await?;
         if written {
@@ -467,14 +417,12 @@ impl Store {
 
     /// What was given with a workflow.
     pub async fn workflow_given(&self, org: &OrgId, id: &WorkflowId) -> Result<Given> {
-        let (org_id, workflow) = (org.clone(), id.clone());
         let sealed: Option<Vec<u8>> = self
             .main()
-            .glance(move |tx| {
-                let (org, id) = (org_id.clone(), workflow.clone());
+            .glance((org.clone(), id.clone()), |tx, (org, id)| {
                 Box::pin(async move {
                     let sql = "SELECT env FROM workflows WHERE org_id = $1 AND id = $2";
-                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?.get(0)
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workflow"))?.get("env")
                 })
             })
             .await?;
@@ -490,16 +438,12 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<(WorkflowId, StepId)>> {
-        let (org, install) = (org.clone(), install.clone());
         self.main()
-            .read(move |tx| {
-                let (org, install) = (org.clone(), install.clone());
-                Box::pin(async move {
+            .read((org.clone(), install.clone(), offset, limit), |tx, (org, install, offset, limit)| { Box::pin(async move {
                     let sql = "SELECT workflow_id, id FROM workflow_steps WHERE org_id = $1 AND install_id = $2 AND judged = 1 ORDER BY id DESC LIMIT $3 OFFSET $4";
                     let rows = tx.query(sql, params![&org, &install, limit, offset]).await?;
-                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
-                })
-            })
+                    rows.iter().map(|row| Ok((row.get("workflow_id")?, row.get("id")?))).collect()
+                }) })
             .await
     }
 
@@ -512,11 +456,8 @@ impl Store {
         offset: u64,
         limit: u64,
     ) -> Result<Vec<(WorkflowId, StepId)>> {
-        let (org, install) = (org.clone(), install.clone());
         self.main()
-            .read(move |tx| {
-                let (org, install, target) = (org.clone(), install.clone(), target.clone());
-                Box::pin(async move {
+            .read((org.clone(), install.clone(), target, offset, limit), |tx, (org, install, target, offset, limit)| { Box::pin(async move {
                     let rows = match target {
                         Target::Part(part) => {
                             let sql = "SELECT workflow_id, id FROM workflow_steps WHERE org_id = $1 AND install_id = $2 AND target = $3 ORDER BY id DESC LIMIT $4 OFFSET $5";
@@ -527,22 +468,19 @@ impl Store {
                             tx.query(sql, params![&org, &install, limit, offset]).await?
                         }
                     };
-                    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
-                })
-            })
+                    rows.iter().map(|row| Ok((row.get("workflow_id")?, row.get("id")?))).collect()
+                }) })
             .await
     }
 
     /// What people are shown of a plan.
     pub async fn step_display(&self, org: &OrgId, step: &StepId) -> Result<Option<Json>> {
-        let (org_id, id) = (org.clone(), step.clone());
         let sealed: Option<Vec<u8>> = self
             .main()
-            .glance(move |tx| {
-                let (org, id) = (org_id.clone(), id.clone());
+            .glance((org.clone(), step.clone()), |tx, (org, id)| {
                 Box::pin(async move {
                     let sql = "SELECT display FROM workflow_steps WHERE org_id = $1 AND id = $2";
-                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("step"))?.get(0)
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("step"))?.get("display")
                 })
             })
             .await?;
@@ -553,14 +491,12 @@ impl Store {
 
     /// The job of a step.
     pub async fn job_of_step(&self, org: &OrgId, step: &StepId) -> Result<Option<crate::Job>> {
-        let (org_id, id) = (org.clone(), step.clone());
         let job: Option<JobId> = self
             .main()
-            .glance(move |tx| {
-                let (org, id) = (org_id.clone(), id.clone());
+            .glance((org.clone(), step.clone()), |tx, (org, id)| {
                 Box::pin(async move {
                     let sql = "SELECT id FROM jobs WHERE org_id = $1 AND step_id = $2";
-                    tx.get(sql, params![&org, &id]).await?.map(|row| row.get(0)).transpose()
+                    tx.get(sql, params![&org, &id]).await?.map(|row| row.get("id")).transpose()
                 })
             })
             .await?;
@@ -573,11 +509,11 @@ impl Store {
 
 async fn write_change(
     tx: &mut Tx<'_>,
-    change: WorkflowChange,
-    sealed: Vec<SealedPart>,
-    displays: Vec<(StepId, Vec<u8>, u64)>,
+    change: &WorkflowChange,
+    sealed: &[SealedPart],
+    displays: &[(StepId, Vec<u8>, u64)],
 ) -> Result<bool> {
-    let WorkflowChange { row, steps, due_at, moves, freed, events, actor, now, .. } = change;
+    let WorkflowChange { row, steps, pin, due_at, moves, freed, events, actor, now, .. } = change;
     // Of two replicas that start something in the same install, one finds another count.
     if let Some(moves) = moves {
         let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND moves = $2";
@@ -595,19 +531,23 @@ async fn write_change(
     if changed != 1 {
         return Ok(false);
     }
-    put_steps(tx, &row, &steps).await?;
+    put_steps(tx, row, steps).await?;
     for (step, display, judged) in displays {
         let sql = "UPDATE workflow_steps SET display = $2, judged = $3 WHERE id = $1";
         tx.exec_later(sql, params![&step, display, judged]).await?;
     }
-    insert_parts(tx, &row.org_id, &row.install_id, &sealed, Some(&row.id), now).await?;
-    if freed {
+    insert_parts(tx, &row.org_id, &row.install_id, sealed, Some(&row.id), *now).await?;
+    if let Some(Pin(config)) = pin {
+        let sql = "UPDATE installs SET config_id = $2, updated_at = $3, schedules_wanted = schedules_wanted + 1 WHERE id = $1";
+        tx.exec_later(sql, params![&row.install_id, config, now]).await?;
+    }
+    if *freed {
         let sql = "UPDATE workflows SET due_at = $2, dirty = dirty + 1 WHERE install_id = $1 AND id <> $3 AND status IN ('pending', 'in-progress', 'approval-awaiting')";
         tx.exec_later(sql, params![&row.install_id, now, &row.id]).await?;
     }
     for (kind, data) in events {
         let subject = ("workflow", row.id.as_str());
-        record(tx, Note { org: &row.org_id, now, kind, subject, actor: &actor, data }).await?;
+        record(tx, Note { org: &row.org_id, now: *now, kind, subject, actor, data: data.clone() }).await?;
     }
     Ok(true)
 }

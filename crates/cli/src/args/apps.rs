@@ -47,8 +47,8 @@ pub enum Apps {
         /// Name or id
         #[arg(value_parser = name)]
         app: String,
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[command(flatten)]
+        limit: super::Limit,
     },
     /// Show what changed between two versions, or what a directory would change
     Diff {

@@ -13,8 +13,8 @@ pub enum Builds {
     List {
         #[command(flatten)]
         of: Of,
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[command(flatten)]
+        limit: super::Limit,
     },
     /// Show a build: what it was made of, and what came out
     Get { id: String },
@@ -87,8 +87,8 @@ pub enum Artifacts {
     List {
         #[command(flatten)]
         of: Of,
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[command(flatten)]
+        limit: super::Limit,
     },
     /// Show what an artifact consists of
     Inspect {

@@ -17,8 +17,8 @@ pub enum States {
     History {
         #[command(flatten)]
         of: Part,
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[command(flatten)]
+        limit: super::Limit,
     },
     /// Show the resources of a state; values are sealed with a key that only the customer has
     Show {

@@ -190,8 +190,8 @@ pub enum Workflows {
         /// Only those of this install
         #[arg(long, short, value_parser = name)]
         install: Option<String>,
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[command(flatten)]
+        limit: super::Limit,
     },
     /// Show a workflow and its steps
     Get { id: String },

@@ -38,8 +38,10 @@ async fn online(client: &Client, out: &Output, command: Apps) -> Result<()> {
         }
         Apps::Get { name } => show(out, &named(client, &name, client.app(&name).await).await?)?,
         Apps::Configs { app, limit } => {
-            let found = named(client, &app, client.app_configs(&app, limit).await).await?;
+            let mut found = named(client, &app, client.app_configs(&app, limit.fetch()).await).await?;
+            let more = limit.cut(&mut found);
             configs(out, &app, &found)?;
+            out.more(more);
         }
         Apps::Diff { app, from, to, with: _ } => diff(client, out, &app, from, to).await?,
         Apps::Render { install, component, action } => render(client, out, &install, component, action).await?,

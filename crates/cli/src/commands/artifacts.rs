@@ -20,7 +20,8 @@ use crate::watch::{Log, Watched, job_exit, watch};
 pub(super) async fn run(client: &Client, out: &Output, command: Artifacts) -> Result<u8> {
     match command {
         Artifacts::List { of, limit } => {
-            let mut found = builds::list(client, &of, limit).await?;
+            let mut found = builds::list(client, &of, limit.fetch()).await?;
+            let more = limit.cut(&mut found);
             found.retain(|build| build.artifact.is_some() && !build.no_op);
             let headers = ["COMPONENT", "BUILD", "DIGEST", "?SIZE", "?TYPE", "?CREATED"];
             out.list(&found, "no artifacts yet; `ferry apps sync DIR` builds them", &headers, |build| {
@@ -35,6 +36,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Artifacts) -> Re
                     dim(out.time(build.stamp.created_at)),
                 ]
             })?;
+            out.more(more);
             Ok(0)
         }
         Artifacts::Inspect { what, app } => inspect(client, out, &build(client, app.as_deref(), &what).await?).await,

@@ -21,9 +21,11 @@ const DIGEST_SHOWN: usize = 19;
 pub(super) async fn run(client: &Client, out: &Output, command: Builds) -> Result<u8> {
     match command {
         Builds::List { of, limit } => {
-            let found = list(client, &of, limit).await?;
+            let mut found = list(client, &of, limit.fetch()).await?;
+            let more = limit.cut(&mut found);
             let headers = ["ID", "COMPONENT", "STATUS", "?FROM", "?ARTIFACT", "?TOOK", "?CREATED", "WHY"];
             out.list(&found, "no builds yet; `ferry apps sync DIR` makes them", &headers, |build| row(out, build))?;
+            out.more(more);
         }
         Builds::Get { id } => show(client, out, &named(client, &id, client.build(&id).await).await?)?,
         Builds::Create(args) => return create(client, out, &args).await,

@@ -195,7 +195,15 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
         ));
     }
     if !args.reconcile && drifted().any(|look| !look.last_deploy_failed) {
-        out.hint(&format!("`ferry installs drift {} --reconcile` deploys again what was deployed there", args.name));
+        let only = match (&args.component, args.sandbox) {
+            (Some(component), _) => format!(" --component {component}"),
+            (None, true) => " --sandbox".to_owned(),
+            (None, false) => String::new(),
+        };
+        out.hint(&format!(
+            "`ferry installs drift {}{only} --reconcile` deploys again what was deployed there",
+            args.name
+        ));
     }
     if args.detach && !looks.is_empty() {
         out.hint("`ferry workflows watch ID` follows a look");

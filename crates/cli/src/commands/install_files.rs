@@ -103,8 +103,17 @@ pub(super) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
         show(out, &plans)?;
     }
     let changed = plans.iter().filter(|plan| plan.action != Action::None).count();
-    if args.plan || changed == 0 {
+    if args.plan {
         return finish(out, &args, &plans, changed);
+    }
+    if changed == 0 {
+        // What an earlier sync has started may wait still.
+        for plan in &mut plans {
+            let open = client.workflows(Some(&plan.name), 20).await?;
+            plan.workflow_ids = open.into_iter().filter(|workflow| !workflow.finished).map(|w| w.id).collect();
+        }
+        finish(out, &args, &plans, changed)?;
+        return follow(client, out, &args, &plans).await;
     }
     let installs = count(changed, "install", "installs");
     let hint = "add `--yes`, or look first with `--plan`";
@@ -321,8 +330,8 @@ fn may_give<'d>(
         }
         Some(input) if input.sensitive => {
             problems.push(format!(
-                "install `{install}`: input `{name}` is sensitive, and does not belong into a file: give it with `--input \
-                 {name}=VALUE` when the install is created, or with `ferry installs inputs`"
+                "install `{install}`: input `{name}` is sensitive, and sensitive values can't be stored in install files: set it with \
+                 `ferry installs inputs {install} --set-stdin {name}`"
             ));
             None
         }

@@ -3,6 +3,7 @@
 use api::client::Client;
 
 use super::confirm;
+use crate::args::Limit;
 use crate::commands::{Kind, explain};
 use crate::error::Result;
 use crate::output::{Output, cell, dim, status, strong};
@@ -62,11 +63,12 @@ pub(super) async fn schedules(client: &Client, out: &Output, install: &str) -> R
     Ok(())
 }
 
-pub(super) async fn policies(client: &Client, out: &Output, install: &str, limit: usize) -> Result<()> {
-    let found = match client.policy_reports(install, limit).await {
+pub(super) async fn policies(client: &Client, out: &Output, install: &str, limit: Limit) -> Result<()> {
+    let mut found = match client.policy_reports(install, limit.fetch()).await {
         Ok(found) => found,
         Err(error) => return Err(explain(client, Kind::Install, install, error).await),
     };
+    let more = limit.cut(&mut found);
     if out.json {
         return Ok(out.json(&found)?);
     }
@@ -90,6 +92,7 @@ pub(super) async fn policies(client: &Client, out: &Output, install: &str, limit
     if !rows.is_empty() {
         out.table(&["", "POLICY", "SAYS", "?STEP"], rows)?;
     }
+    out.more(more);
     Ok(())
 }
 

@@ -45,10 +45,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             return inputs(client, out, &name, set, no_deploy, approve_all).await;
         }
         Installs::State { name, version, versions } => state(client, out, &name, version, versions).await?,
-        Installs::History { name, limit } => match client.workflows(Some(&name), limit).await {
-            Ok(found) => workflows::list(out, &found)?,
-            Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
-        },
+        Installs::History { name, limit } => workflows::newest(client, out, Some(&name), limit).await?,
         Installs::Components { name } => install_views::components(client, out, &name).await?,
         Installs::Schedules { name } => install_views::schedules(client, out, &name).await?,
         Installs::Policies { name, limit } => install_views::policies(client, out, &name, limit).await?,
@@ -105,6 +102,10 @@ fn given_inputs(
     if let Some(name) = stdin {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text)?;
+        if text.is_empty() {
+            let error = CliError::usage(format!("nothing came from stdin for the input `{name}`; nothing was changed"));
+            return Err(error.hint(format!("to clear the input, use `--set {name}=`")));
+        }
         given.push((name, value(text)));
     }
     Ok(given)
@@ -157,6 +158,20 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
             // The newest deploy is the one to go back from, however it ended; what it goes back to must have succeeded.
             let deployed = |w: &&Workflow| !w.plan_only && w.config_version > 0 && deploys.contains(&w.r#type.as_str());
             let mut tried = done.iter().filter(deployed).peekable();
+            // It brought no other version: there is none to go back from.
+            if let Some(last) = tried.peek().filter(|w| w.r#type == "input_update" && w.status.status != "success") {
+                let inputs = last.metadata.get("inputs").and_then(|inputs| inputs.as_array()).into_iter().flatten();
+                let names: Vec<&str> = inputs.filter_map(|name| name.as_str()).collect();
+                let message = format!(
+                    "the last deploy changed inputs ({}), not the version, and did not succeed: a rollback would keep those inputs",
+                    names.join(", ")
+                );
+                let hint = format!(
+                    "set them back with `ferry installs inputs {} --set NAME=VALUE`, or name a version: `--to VERSION`",
+                    args.name
+                );
+                return Err(CliError::new(Exit::Conflict, message).hint(hint));
+            }
             let now = tried.peek().map(|w| w.config_version);
             let mut versions = tried.filter(|w| w.status.status == "success").map(|w| w.config_version);
             versions.find(|version| Some(*version) < now).ok_or_else(|| {
@@ -329,7 +344,8 @@ async fn inputs(
         return Ok(0);
     }
     if changed {
-        out.success(&format!("version {} of the inputs is in force", inputs.version));
+        let next = if inputs.workflow_id.is_empty() { "nothing is deployed" } else { "deploying them" };
+        out.success(&format!("inputs are saved as version {}; {next}", inputs.version));
     }
     let app = client.install(name).await?.app_id;
     let declared = client.declared_inputs(app.as_str()).await.map(|d| d.inputs).unwrap_or_default();
@@ -366,6 +382,17 @@ pub(super) fn place(install: &Install) -> String {
     }
 }
 
+/// Which version of the app the next change brings.
+fn versions(install: &Install) -> String {
+    match (install.kept_at_version, install.latest_version) {
+        (Some(kept), Some(latest)) if kept < latest => {
+            format!("stays at {kept} after a rollback; `ferry installs deploy {}` brings {latest}", install.name)
+        }
+        (Some(version), _) | (None, Some(version)) => format!("{version} (latest)"),
+        (None, None) => String::new(),
+    }
+}
+
 fn show(out: &Output, install: &Install) -> Result<()> {
     if out.json {
         return Ok(out.json(install)?);
@@ -382,11 +409,16 @@ fn show(out: &Output, install: &Install) -> Result<()> {
         ("labels", cell(listed(&install.labels))),
         ("approvals", cell(install.install_config.as_ref().map_or("", |config| config.approval_option.as_str()))),
         ("kept by", cell(install.metadata.as_ref().map_or("", |metadata| metadata.managed_by.as_str()))),
+        ("app version", cell(versions(install))),
         ("created", cell(out.time(install.created_at))),
     ])?;
     if !install.undeployed_inputs.is_empty() {
         out.warn(&format!("these inputs are set and not deployed: {}", install.undeployed_inputs.join(", ")));
-        out.hint(&format!("`ferry installs deploy {}` deploys them", install.name));
+        let name = &install.name;
+        out.hint(&match install.kept_at_version.filter(|kept| Some(*kept) < install.latest_version) {
+            Some(kept) => format!("`ferry installs rollback {name} --to {kept}` deploys them with version {kept}"),
+            None => format!("`ferry installs deploy {name}` deploys them"),
+        });
     }
     Ok(())
 }

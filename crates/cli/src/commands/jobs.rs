@@ -18,7 +18,10 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
             // Health checks come every few minutes and would hide what people did; `--type health-check` shows them.
             let without = job_type.is_none().then_some(JobType::HealthCheck);
             let filter = JobFilter { install, runner, status, job_type, without };
-            list(out, &client.jobs(&filter, limit).await?)?;
+            let mut found = client.jobs(&filter, limit.fetch()).await?;
+            let more = limit.cut(&mut found);
+            list(out, &found)?;
+            out.more(more);
             Ok(0)
         }
         Jobs::Get { id } => {

@@ -15,7 +15,10 @@ pub(super) async fn run(client: &Client, out: &Output, command: States) -> Resul
         States::List { install } => list(out, &workspaces(client, &install).await?)?,
         States::History { of, limit } => {
             let workspace = workspace(client, &of).await?;
-            history(out, &workspace, &client.states(&workspace.id, limit).await?)?;
+            let mut found = client.states(&workspace.id, limit.fetch()).await?;
+            let more = limit.cut(&mut found);
+            history(out, &workspace, &found)?;
+            out.more(more);
         }
         States::Show { of, revision } => {
             let workspace = workspace(client, &of).await?;
@@ -184,8 +187,13 @@ async fn restore(
     detach: bool,
 ) -> Result<u8> {
     let what = format!(
-        "the state of {} goes from serial {} ({} resources) back to what serial {} was ({} resources)",
-        workspace.target, workspace.serial, workspace.resource_count, state.serial, state.resource_count
+        "this replaces the state of {}, serial {} ({} resources), with {} serial {} ({} resources)",
+        workspace.target,
+        workspace.serial,
+        workspace.resource_count,
+        if state.quarantined { "the quarantined" } else { "the earlier" },
+        state.serial,
+        state.resource_count
     );
     let question = format!("{what}; nothing else changes. Restore it?");
     agree(out, yes, &what, &question, "add `--yes` if that is what you want")?;

@@ -8,7 +8,7 @@ use api::client::Client;
 use api::control::{CreateStepApprovalResponse, CreateWorkflow, PlanChanges, Workflow, WorkflowStep};
 use serde_json::{Value, json};
 
-use crate::args::{Start, Steps, Workflows};
+use crate::args::{Limit, Start, Steps, Workflows};
 use crate::commands::{Kind, explain, logs};
 use crate::error::{CliError, Exit, Result};
 use crate::live::{self, Seen};
@@ -31,13 +31,7 @@ const WAITS: u8 = 8;
 
 pub(super) async fn run(client: &Client, out: &Output, command: Workflows) -> Result<u8> {
     match command {
-        Workflows::List { install, limit } => {
-            let found = match client.workflows(install.as_deref(), limit).await {
-                Ok(found) => found,
-                Err(error) => return Err(explain(client, Kind::Install, &install.unwrap_or_default(), error).await),
-            };
-            list(out, &found)?;
-        }
+        Workflows::List { install, limit } => newest(client, out, install.as_deref(), limit).await?,
         Workflows::Get { id } => show(out, &client.workflow(&id).await?)?,
         Workflows::Watch { id } => return watch(client, out, &id).await,
         Workflows::Cancel { id } => {
@@ -52,7 +46,19 @@ pub(super) async fn run(client: &Client, out: &Output, command: Workflows) -> Re
     Ok(0)
 }
 
-pub(super) fn list(out: &Output, found: &[Workflow]) -> Result<()> {
+/// The newest of an install, or of all.
+pub(super) async fn newest(client: &Client, out: &Output, install: Option<&str>, limit: Limit) -> Result<()> {
+    let mut found = match client.workflows(install, limit.fetch()).await {
+        Ok(found) => found,
+        Err(error) => return Err(explain(client, Kind::Install, install.unwrap_or_default(), error).await),
+    };
+    let more = limit.cut(&mut found);
+    list(out, &found)?;
+    out.more(more);
+    Ok(())
+}
+
+fn list(out: &Output, found: &[Workflow]) -> Result<()> {
     let headers = ["ID", "TYPE", "INSTALL", "STATUS", "?TOOK", "?VERSION", "?CREATED", "?WHY"];
     Ok(out.list(found, "no workflows yet; `ferry installs deploy NAME` starts one", &headers, |w| {
         vec![
@@ -143,6 +149,9 @@ fn summary(changes: Option<&PlanChanges>) -> String {
         (changes.other, "other"),
     ];
     let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if parts == ["1 other"] {
+        return "updates only what Ferry has recorded".into();
+    }
     if parts.is_empty() { "no changes".into() } else { parts.join(", ") }
 }
 
@@ -281,10 +290,12 @@ async fn watch_lines(client: &Client, out: &Output, id: &str) -> Result<u8> {
             }
             if state == "approval-awaiting" && !out.json {
                 progress.clear();
-                out.hint(&format!(
-                    "`ferry steps plan {0}` shows the plan, `ferry steps approve {0}` lets it pass",
-                    step.id
-                ));
+                for step in workflow.steps.iter().filter(|step| step.status.status == "approval-awaiting") {
+                    out.hint(&format!(
+                        "{}: `ferry steps plan {1}` shows the plan, `ferry steps approve {1}` lets it pass",
+                        step.name, step.id
+                    ));
+                }
             }
             if state == "approval-awaiting" {
                 return Ok(WAITS);
@@ -333,11 +344,11 @@ fn end(out: &Output, workflow: &Workflow) -> Result<u8> {
         }
         "success" => {
             if !out.json {
-                out.success(&format!(
-                    "{kind} of `{}` is done in {}",
-                    workflow.owner_name,
-                    took(workflow.execution_time)
-                ));
+                let within = match took(workflow.execution_time) {
+                    took if took.is_empty() => String::new(),
+                    took => format!(" in {took}"),
+                };
+                out.success(&format!("{kind} of `{}` is done{within}", workflow.owner_name));
             }
             let drifted = workflow.steps.iter().find(|step| step.status.status == "drifted");
             if let Some(step) = drifted.filter(|_| workflow.r#type.starts_with("drift_run")) {
@@ -379,10 +390,11 @@ fn end(out: &Output, workflow: &Workflow) -> Result<u8> {
                 out.failure(&format!("{kind} of `{}` failed: {why}", workflow.owner_name));
                 let failed = workflow.steps.iter().find(|step| step.retryable);
                 if let Some(step) = failed {
-                    out.hint(&format!(
-                        "`ferry steps retry {0}` tries again, `ferry steps skip {0}` goes on without",
-                        step.id
-                    ));
+                    let skips = match step.name.contains("teardown") || step.name.starts_with("deprovision") {
+                        true => "keeps it and what it stands on, and goes on with the rest",
+                        false => "goes on without it",
+                    };
+                    out.hint(&format!("`ferry steps retry {0}` tries again, `ferry steps skip {0}` {skips}", step.id));
                 }
             }
             Ok(Exit::Failed.code())

@@ -93,7 +93,7 @@ impl Scene<'_> {
         Ok((!why.is_empty()).then(|| why.join("; ")))
     }
 
-    /// A state that is newer than the current one, and not the current one.
+    /// The state is not the one that the last apply wrote: somebody has restored it, or there is a newer one elsewhere.
     async fn state_elsewhere(&self, step: &Step, target: &str, part: &Value) -> Result<Option<String>> {
         let (store, org) = (&self.conductor.store, &self.install.org_id);
         let Some(workspace) = store.find_workspace(&self.install.id, target).await? else { return Ok(None) };
@@ -101,10 +101,19 @@ impl Scene<'_> {
         if runner.report.is_some_and(|report| report.rescues_open.contains(&workspace.id)) {
             return Ok(Some(format!("the runner still holds a state of {target} that it could not deliver")));
         }
-        let Some(kept) = store.newest_quarantined(org, &workspace.id).await? else { return Ok(None) };
-        let current = store.current_revision(org, &workspace).await?;
-        // Whoever applied something since then has approved a plan that was made without it.
+        // Whoever applied something since then has approved a plan that was made with it.
         let since = part["applied_us"].as_i64().unwrap_or_default();
+        let current = store.current_revision(org, &workspace).await?;
+        if let Some(now) = &current
+            && now.note == model::terraform::RESTORED
+            && now.created_at.micros() > since
+        {
+            let who = &now.author;
+            return Ok(Some(format!(
+                "the state of {target} was restored by {who}: what it does not know is made anew"
+            )));
+        }
+        let Some(kept) = store.newest_quarantined(org, &workspace.id).await? else { return Ok(None) };
         let follows = current.is_none_or(|now| {
             now.lineage == kept.lineage && now.serial < kept.serial && now.created_at < kept.created_at
         });

@@ -56,6 +56,9 @@ pub struct Body {
     /// The version was chosen by a person: it may be older than what is deployed.
     #[serde(default)]
     pub chosen: bool,
+    /// Where the install stays from the first thing on that this workflow applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<Pin>,
     /// The role that its steps are carried out with, where who started it has named one.
     #[serde(default)]
     pub role: Option<String>,
@@ -250,7 +253,7 @@ impl Conductor {
             engine::PlanError::Needed { component, dependents } => StoreError::HasDependents { component, dependents },
             other => StoreError::Conflict(other.to_string()),
         })?;
-        let body = Body {
+        let mut body = Body {
             request: new.request,
             on_error: new.on_error,
             approve_all: new.approve_all,
@@ -258,10 +261,14 @@ impl Conductor {
             config_id: config.id.clone(),
             config_version: config.version.unwrap_or_default(),
             chosen,
+            pin: None,
             role: new.role,
             failure: None,
             trace: trace::current(),
         };
+        // An install that goes back stays there, until everything is deployed anew.
+        let stays = chosen.then(|| config.id.clone());
+        body.pin = (whole && !body.request.plan_only && install.config_id != stays).then_some(Pin(stays));
         let row = WorkflowRow {
             id: WorkflowId::new(now, self.random_u128()),
             org_id: install.org_id.clone(),
@@ -278,11 +285,7 @@ impl Conductor {
             dirty: 0,
         };
         let steps = steps.iter().map(step_row).collect::<Result<Vec<_>>>()?;
-        let plan_only = body.request.plan_only;
-        // An install that goes back stays there, until everything is deployed anew.
-        let stays = chosen.then(|| config.id.clone());
-        let pin = (whole && !plan_only && install.config_id != stays).then_some(Pin(stays));
-        Ok(PlannedWorkflow { row, steps, given: new.given, inputs: new.inputs, pin })
+        Ok(PlannedWorkflow { row, steps, given: new.given, inputs: new.inputs })
     }
 
     pub async fn workflow(&self, org: &OrgId, id: &WorkflowId) -> Result<Loaded> {
@@ -475,12 +478,16 @@ fn change(
         let data = json!({ "from": loaded.row.status, "to": status.as_str(), "type": loaded.row.kind, "install_id": loaded.row.install_id });
         events.push(("workflow.status", data));
     }
-    let body = Body {
+    let mut body = Body {
         approve_all: workflow.approve_all.clone(),
         cancelled_by: workflow.cancelled_by.clone(),
         failure: workflow.trouble(),
         ..loaded.body.clone()
     };
+    // Whoever denies all of its plans stays where the install was.
+    let applies = |step: &Step| step.started_at.is_some() && step.work.is_deploy();
+    let goes_over = status == WorkflowStatus::Success || workflow.steps.iter().any(applies);
+    let pin = body.pin.take_if(|_| goes_over);
     let begun = workflow.steps.iter().any(|step| step.status != StepStatus::Pending);
     let row = WorkflowRow {
         status: status.as_str().to_owned(),
@@ -497,6 +504,7 @@ fn change(
         steps,
         displays: outbox.displays,
         parts: outbox.parts.into_iter().collect(),
+        pin,
         due_at,
         moves: counts.then_some(moves),
         freed,

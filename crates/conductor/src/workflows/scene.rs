@@ -150,8 +150,15 @@ impl<'a> Scene<'a> {
                 return Ok(Known::Ended(Ended::Success));
             }
             Work::AwaitRunner => {
-                let conductor = self.conductor;
-                let online = self.simulated || matches!(conductor.presence(self.runner().await?), Presence::Online);
+                let (conductor, simulated) = (self.conductor, self.simulated);
+                let runner = self.runner().await?;
+                let online = simulated || matches!(conductor.presence(runner), Presence::Online);
+                if let Some(since) = runner.report.as_ref().and_then(|report| report.disabled_since).filter(|_| online)
+                {
+                    return Ok(Known::Reason(format!(
+                        "waits for the runner: the customer has disabled it since {since}"
+                    )));
+                }
                 let name = &self.install.name;
                 let reason = format!(
                     "waits for the runner: it is not connected; start it, or bring one up with `ferry runners join-command {name}`"
@@ -230,6 +237,10 @@ impl<'a> Scene<'a> {
                 Known::Ended(Ended::Failed(reason))
             }
             JobState::Cancelled => Known::Ended(Ended::Cancelled(job.reason)),
+            JobState::Unknown if !job.released => Known::Reason(format!(
+                "the runner was not heard of, so the outcome of job {} is unknown. Nothing else starts here until the runner is back or its time is over; `ferry jobs settle {}` records an outcome",
+                job.id, job.id
+            )),
             JobState::Unknown => Known::Reason(format!(
                 "the outcome of job {} is unknown: look at what it did, then record it with `ferry jobs settle {} --as OUTCOME`",
                 job.id, job.id
@@ -489,7 +500,8 @@ impl<'a> Scene<'a> {
     /// The version of the inputs that a part is deployed with. An apply is begun only if those that it reads are as they were planned.
     pub(super) async fn inputs_version(&self, part: &Value, step: &Step) -> Result<Value> {
         if self.is_about_deployed(step) {
-            return Ok(part["inputs_version"].clone());
+            let tried = &part[TRIED_INPUTS];
+            return Ok(if tried.is_null() { part["inputs_version"].clone() } else { tried.clone() });
         }
         let now = self.conductor.store.current_inputs(&self.install.org_id, &self.install.id).await?;
         Ok(json!(now.map(|now| now.version)))
@@ -513,6 +525,9 @@ impl<'a> Scene<'a> {
         running.filter_map(of).chain(engine).min()
     }
 }
+
+/// In a part whose last apply did not succeed: the version of the inputs that it was tried with.
+pub(super) const TRIED_INPUTS: &str = "tried_inputs_version";
 
 pub(super) fn unsupported(what: &str) -> String {
     format!("{what} is not supported yet; an org made with `ferry orgs create NAME --simulated` plays it")

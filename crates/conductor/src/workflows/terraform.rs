@@ -1,6 +1,6 @@
 //! Steps that Terraform carries out on the customer's side: what their jobs are told, and what came of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use config::ComponentKind;
@@ -8,8 +8,8 @@ use engine::{Changes, ComponentOp, Ended, Judged, Plan, SandboxOp, Step, StepSta
 use model::build::PolicySpec;
 use model::spec::JobSpec;
 use model::terraform::{
-    DISPLAY_OPEN_BYTES, Module, NOT_BEGUN, Program, ResourceStatus, STALE_PLAN, STATE_LOST, STATE_WAITING, SealedValue,
-    TerraformOperation, TerraformSpec,
+    DISPLAY_OPEN_BYTES, Module, NOT_BEGUN, Program, ResourceProgress, ResourceStatus, STALE_PLAN, STATE_LOST,
+    STATE_WAITING, SealedValue, TerraformOperation, TerraformSpec,
 };
 use model::time::parse_duration;
 use model::{ConfigId, Digest, JobId, JobState, PartStatus, WorkspaceId, constants};
@@ -18,7 +18,7 @@ use store::{BuildStatus, EntityKind, Job, Result, StoreError};
 
 use super::deployed::{Applied, status_of};
 use super::policies;
-use super::scene::{Known, Scene, plan_of, plan_step_of, unsupported};
+use super::scene::{Known, Scene, TRIED_INPUTS, plan_of, plan_step_of, unsupported};
 use crate::Document;
 use crate::recipes::policy_spec;
 use crate::sealed::{SEALED, remembered};
@@ -90,7 +90,7 @@ impl Scene<'_> {
             }
             (JobState::Unknown, true) if job.released => {
                 self.changed_halfway(step, PartStatus::Unknown, Some(&job.id)).await?;
-                Ok(Known::Ended(Ended::Unknown(self.unknown(&job).await?)))
+                Ok(Known::Ended(Ended::Unknown(self.unknown(step, &job).await?)))
             }
             (JobState::Failed, _) if job.error_code.as_deref() == Some(STALE_PLAN) => {
                 Ok(Known::Ended(Ended::Stale(job.reason)))
@@ -249,31 +249,57 @@ impl Scene<'_> {
         if !self.is_about_deployed(step) {
             part["config_version"] = json!(self.loaded.body.config_version);
             part["config_id"] = json!(self.loaded.body.config_id);
+            part[TRIED_INPUTS] = self.inputs_version(&part, step).await?;
         }
         self.note_part(target, part);
         Ok(())
     }
 
-    /// What may be there beyond the state that was saved.
-    async fn unknown(&self, job: &Job) -> Result<String> {
-        let executions = self.conductor.store.executions_of(&job.id).await?;
+    /// What an apply whose outcome is unknown may have left, and what to do about it.
+    async fn unknown(&self, step: &Step, job: &Job) -> Result<String> {
+        let (store, org) = (&self.conductor.store, &self.install.org_id);
+        let executions = store.executions_of(&job.id).await?;
         let last = executions.into_iter().find(|execution| execution.epoch == job.epoch);
-        let resources = last.into_iter().flat_map(|execution| execution.steps).flat_map(|step| step.resources);
-        let mut open: Vec<String> = resources
-            .filter(|resource| resource.status == ResourceStatus::Started)
-            .map(|resource| resource.address)
-            .collect();
-        let more = open.len().saturating_sub(NAMED_MAX);
-        open.truncate(NAMED_MAX);
-        let named = match (open.is_empty(), more) {
-            (true, _) => "what it had begun is not known".to_owned(),
-            (false, 0) => format!("begun and not ended: {}", open.join(", ")),
-            (false, more) => format!("begun and not ended: {}, and {more} more", open.join(", ")),
+        let progress: Vec<ResourceProgress> =
+            last.into_iter().flat_map(|execution| execution.steps).flat_map(|step| step.resources).collect();
+        let target = step.work.target();
+        let saved = match store.find_workspace(&self.install.id, &target).await? {
+            Some(workspace) => store.last_saved(org, &workspace.id, &job.id).await?,
+            None => None,
         };
-        Ok(format!(
-            "the outcome of job {} is unknown; beyond the saved state there may be more ({named}). `ferry states history {} …` shows whether a state was rescued (quarantined), to be restored first; a retry plans again, and asks",
-            job.id, self.install.name
-        ))
+        let known = saved.as_ref().map(|saved| addresses(&saved.resources)).unwrap_or_default();
+        let with = |status: ResourceStatus| {
+            let of = progress.iter().filter(move |resource| resource.status == status);
+            of.map(|resource| resource.address.clone())
+        };
+        let done: Vec<String> = match step.work.is_teardown() {
+            true => with(ResourceStatus::Done).filter(|address| known.contains(address)).collect(),
+            false => with(ResourceStatus::Done).filter(|address| !known.contains(address)).collect(),
+        };
+        let begun: Vec<String> = with(ResourceStatus::Started).collect();
+        let mut told = vec![match &saved {
+            Some(_) => format!("the outcome of job {} is unknown, and its last saved state may be incomplete", job.id),
+            None => format!("the outcome of job {} is unknown, and it saved no state", job.id),
+        }];
+        if !done.is_empty() {
+            told.push(match step.work.is_teardown() {
+                true => format!("Destroyed, and still in the state: {}", named(done)),
+                false => format!("Done, and not in the state: {}", named(done)),
+            });
+        }
+        if !begun.is_empty() {
+            told.push(format!("Begun, and not known to have ended: {}", named(begun)));
+        }
+        let of = step.work.component().map_or_else(|| "--sandbox".to_owned(), |name| format!("--component {name}"));
+        let install = &self.install.name;
+        told.push(match step.work.is_teardown() {
+            true => "Some of it may be destroyed already; a retry plans again, and asks".to_owned(),
+            false => format!(
+                "`ferry states history {install} {of}` shows whether a state was rescued: restore that first. Import what exists and no state knows, or delete it: a retry plans from the state, and asks. Or record the outcome with `ferry jobs settle {}`",
+                job.id
+            ),
+        });
+        Ok(told.join(". "))
     }
 
     /// The config that a step is about: what is torn down is torn down as it was deployed.
@@ -531,4 +557,20 @@ fn asked(document: &Document, step: &Step) -> Vec<PolicySpec> {
         return Vec::new();
     }
     policies::asked(&document.config, step).into_iter().map(|(policy, _)| policy_spec(policy)).collect()
+}
+
+/// The first of some names, and how many more there are.
+fn named(mut names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(NAMED_MAX);
+    names.truncate(NAMED_MAX);
+    match more {
+        0 => names.join(", "),
+        more => format!("{}, and {more} more", names.join(", ")),
+    }
+}
+
+/// Addresses of the resources that a state knows.
+fn addresses(resources: &Value) -> BTreeSet<String> {
+    let all = resources.as_array().into_iter().flatten();
+    all.filter_map(|resource| resource["address"].as_str().map(str::to_owned)).collect()
 }

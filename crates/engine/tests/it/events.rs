@@ -264,7 +264,8 @@ fn an_approval_is_for_one_plan() {
     assert_eq!(run.status("apply db (retry 1)"), StepStatus::Pending, "the new plan needs an approval of its own");
     let late =
         Event::Answered { step, response: Response::Approve, digest: None, by: "ann".into(), note: String::new() };
-    assert_eq!(run.tell(late), Err(Refused::Superseded));
+    let newest = run.step("sync and plan db (retry 1)").id.clone();
+    assert_eq!(run.tell(late), Err(Refused::Superseded(newest)));
 }
 
 #[test]
@@ -371,6 +372,35 @@ fn a_teardown_may_go_on_after_an_error() {
     run.end("deprovision sandbox apply plan", Ended::Success);
     run.end("post-deprovision: third", Ended::Success);
     assert_eq!(run.workflow.status(), WorkflowStatus::FinishedWithSkips, "the hook that was skipped had failed");
+}
+
+#[test]
+fn a_teardown_that_is_skipped_keeps_what_it_stands_on() {
+    for denied in [false, true] {
+        let mut run = Run::new(K::Deprovision, OnError::Abort);
+        run.tell(Event::Look).expect("told");
+        run.end("await runner healthy", Ended::Success);
+        run.plan("plan teardown web", CHANGE);
+        if denied {
+            run.answer("plan teardown web", Response::DenySkip).expect("denied");
+        } else {
+            run.answer("plan teardown web", Response::Approve).expect("approved");
+            run.end("teardown web", Ended::Failed("it does not go away".into()));
+            let step = run.step("teardown web").id.clone();
+            run.tell(Event::Skip { step, by: "ann".into() }).expect("skipped");
+        }
+        for name in
+            ["plan teardown api", "plan teardown db", "deprovision sandbox plan", "deprovision sandbox apply plan"]
+        {
+            assert_eq!(run.status(name), StepStatus::AutoSkipped, "{name}");
+            assert!(run.step(name).reason.ends_with("what it stands on is kept"), "{}", run.step(name).reason);
+        }
+        // What is beside it goes on.
+        run.plan("plan teardown queue", CHANGE);
+        run.answer("plan teardown queue", Response::Approve).expect("approved");
+        run.end("teardown queue", Ended::Success);
+        assert_eq!(run.workflow.status(), WorkflowStatus::FinishedWithSkips);
+    }
 }
 
 #[test]

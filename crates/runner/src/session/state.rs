@@ -106,8 +106,9 @@ impl StateLock {
     }
 }
 
-/// How to join again, for every message that says to.
-pub const JOIN_AGAIN: &str = "run `ferry-runner reset`, which deletes the session and keeps the install's key and rescued states, then join again with `ferry runners join-command`";
+/// Room for the switch: a runner can be disabled on a full disk, too.
+const ROOM_FILE: &str = "disabled.room";
+const ROOM: [u8; 64] = [b' '; 64];
 
 impl StateDir {
     pub fn new(path: &Path) -> Self {
@@ -116,6 +117,25 @@ impl StateDir {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How to join again, for every message that says to.
+    pub fn join_again(&self) -> String {
+        format!(
+            "run `ferry-runner reset --state-dir {}`, which deletes the session and keeps the install's key and rescued states, then join again with `ferry runners join-command`",
+            self.path.display()
+        )
+    }
+
+    /// Fails where no runner has ever worked: a person has named the wrong directory.
+    pub fn must_be_used(&self) -> anyhow::Result<()> {
+        if self.path.join(LOCK_FILE).exists() || self.path.join(SESSION_FILE).exists() {
+            return Ok(());
+        }
+        bail!(
+            "no runner has worked with {}, so nothing was changed. Name the runner's directory with `--state-dir`",
+            self.path.display()
+        )
     }
 
     /// Makes the directory and takes its lock; fails when another process has it.
@@ -135,6 +155,9 @@ impl StateDir {
         }
         file.set_len(0)?;
         write!(file, "{}", std::process::id())?;
+        if !self.path.join(ROOM_FILE).exists() {
+            let _ = self.write(ROOM_FILE, &ROOM, true);
+        }
         Ok(StateLock { file })
     }
 
@@ -170,7 +193,7 @@ impl StateDir {
         let seed: [u8; 32] = hex::decode(text.trim())
             .ok()
             .and_then(|b| b.try_into().ok())
-            .with_context(|| format!("{KEY_FILE} is damaged: {JOIN_AGAIN}"))?;
+            .with_context(|| format!("{KEY_FILE} is damaged: {}", self.join_again()))?;
         Ok(Some(Signatory::from_seed(&seed)))
     }
 
@@ -181,6 +204,7 @@ impl StateDir {
     /// Forgets the session, so that this runner can join again. The install's key, states that wait for the control plane, the
     /// customer's switch and the history stay. Returns how many executions were dropped.
     pub fn reset(&self) -> anyhow::Result<usize> {
+        self.must_be_used()?;
         let _lock = self.lock()?;
         let (dirs, rest) = ExecutionDir::list(&self.path)?;
         if let Some(alive) = dirs.iter().find(|dir| dir.executor_alive()) {
@@ -212,14 +236,30 @@ impl StateDir {
     }
 
     pub fn disable(&self, now: Timestamp) -> anyhow::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
-        if self.disabled_since().is_none() {
-            self.write(DISABLED_FILE, now.to_string().as_bytes(), true)?;
+        self.must_be_used()?;
+        if self.disabled_since().is_some() {
+            return Ok(());
         }
-        Ok(())
+        let written = self.write(DISABLED_FILE, now.to_string().as_bytes(), true);
+        written.or_else(|error| self.disable_without_room(now).map_err(|_| error))
+    }
+
+    /// On a full disk: into the room that was set aside.
+    fn disable_without_room(&self, now: Timestamp) -> std::io::Result<()> {
+        use std::os::unix::fs::FileExt as _;
+        let room = self.path.join(ROOM_FILE);
+        let file = fs::OpenOptions::new().write(true).open(&room)?.into_parts().0;
+        let mut text = ROOM;
+        let said = now.to_string();
+        let length = said.len().min(text.len());
+        text[..length].copy_from_slice(&said.as_bytes()[..length]);
+        file.write_all_at(&text, 0)?;
+        file.sync_all()?;
+        fs::rename(room, self.path.join(DISABLED_FILE))
     }
 
     pub fn enable(&self) -> anyhow::Result<()> {
+        self.must_be_used()?;
         match fs::remove_file(self.path.join(DISABLED_FILE)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
             Ok(()) | Err(_) => Ok(()),
@@ -245,10 +285,13 @@ impl StateDir {
         let mut options = fs::OpenOptions::new();
         options.create(true).truncate(true).write(true);
         options.options_mut().mode(0o600);
-        let mut file = options.open(&new)?;
-        file.write_all(bytes)?;
-        if durable {
-            file.sync_all()?;
+        let written = options.open(&new).and_then(|mut file| {
+            file.write_all(bytes)?;
+            if durable { file.sync_all() } else { Ok(()) }
+        });
+        if let Err(error) = written {
+            let _ = fs::remove_file(&new);
+            return Err(error.into());
         }
         fs::rename(&new, self.path.join(name))?;
         if durable {

@@ -71,7 +71,8 @@ impl<'a> Attempt<'a> {
             (StepStatus::ApprovalDenied | StepStatus::DeniedSkipped | StepStatus::ApprovalExpired, _) => {
                 "approval-denied"
             }
-            (StepStatus::Error | StepStatus::Unknown, _) => "error",
+            (StepStatus::Error, _) => "error",
+            (StepStatus::Unknown, _) | (StepStatus::Approved, Some(StepStatus::Unknown)) => "unknown",
             // It had failed, and people went on without it.
             (StepStatus::UserSkipped, _) => "error",
             // A newer attempt has taken its place: it had failed, or its plan was out of date.
@@ -91,7 +92,7 @@ impl<'a> Attempt<'a> {
             (StepStatus::Approved, Some(StepStatus::InProgress)) => "executing",
             (StepStatus::Approved, Some(StepStatus::Success)) if teardown => "inactive",
             (StepStatus::Approved, Some(StepStatus::Success)) => "active",
-            (StepStatus::Approved, Some(StepStatus::Error | StepStatus::Unknown | StepStatus::UserSkipped)) => "error",
+            (StepStatus::Approved, Some(StepStatus::Error | StepStatus::UserSkipped)) => "error",
             (StepStatus::Approved, Some(StepStatus::Pending)) if !over => "queued",
             (StepStatus::Approved, _) => "cancelled",
         };
@@ -409,7 +410,7 @@ async fn install_components(
     let app = Some(&install.app_id);
     let kind = EntityKind::Component;
     let found = state.store().entities(&at.org, app, kind, &search.q, page.offset(), page.fetch()).await?;
-    let (_, parts) = state.store().install_parts(&at.org, &install.id, None).await?;
+    let parts = state.conductor.parts_now(&install).await?;
     let document = state.conductor.document_of(&install).await?;
     let disabled = document.map(|document| conductor::disabled(&install, &document.config)).unwrap_or_default();
     let mut shown = Vec::with_capacity(found.len());

@@ -63,14 +63,16 @@ fn statuses(
         .chain(wanted)
         .collect();
     let together = PartStatus::worst(names.into_iter().map(|name| status(&format!("components/{name}"))));
-    (status("sandbox"), together)
+    // What was never deployed does not wait for anything where all is gone.
+    let gone = status("sandbox") == PartStatus::Inactive && together == PartStatus::Pending;
+    (status("sandbox"), if gone { PartStatus::Inactive } else { together })
 }
 
 async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> ApiResult<Install> {
     let runner = state.store().runner(&install.org_id, install.runner_id.as_str()).await?;
     let (metadata, config) = (install_settings::metadata(&install), install_settings::shown(&install));
     let cloud = |key: &str| install.cloud.get(key).cloned();
-    let (_, parts) = state.store().install_parts(&install.org_id, &install.id, None).await?;
+    let parts = state.conductor.parts_now(&install).await?;
     let document = state.conductor.document_of(&install).await?;
     let disabled =
         document.as_ref().map(|document| conductor::disabled(&install, &document.config)).unwrap_or_default();
@@ -86,6 +88,8 @@ async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> 
         composite_component_status: components.as_str().to_owned(),
         workflow_id: String::new(),
         undeployed_inputs: Vec::new(),
+        kept_at_version: None,
+        latest_version: None,
         cloud_platform: install.platform,
         aws_account: cloud("aws_account").and_then(|v| serde_json::from_value(v).ok()),
         azure_account: cloud("azure_account").and_then(|v| serde_json::from_value(v).ok()),
@@ -228,7 +232,12 @@ async fn get(
 ) -> ApiResult<Json<Install>> {
     let install = state.store().install(&at.org, &install).await?;
     let undeployed_inputs = state.conductor.undeployed_inputs(&install).await?;
-    Ok(Json(Install { undeployed_inputs, ..wire(&state, install).await? }))
+    let latest_version = state.store().active_config(&at.org, &install.app_id).await?.and_then(|config| config.version);
+    let kept_at_version = match &install.config_id {
+        Some(id) => state.store().config(&at.org, &install.app_id, id).await?.version,
+        None => None,
+    };
+    Ok(Json(Install { undeployed_inputs, kept_at_version, latest_version, ..wire(&state, install).await? }))
 }
 
 /// Runs an action that carries its steps in the request.

@@ -51,6 +51,8 @@ pub(super) fn status(state: &AppState, runner: &store::Runner) -> (&'static str,
 
 fn wire(state: &AppState, runner: store::Runner) -> Runner {
     let (status, status_description) = status(state, &runner);
+    let last_seen_at = runner.sightings().seen_at;
+    let health = runner.health().map(|(checked_at, outputs)| Health { checked_at, outputs });
     Runner {
         id: runner.id,
         org_id: runner.org_id,
@@ -61,10 +63,10 @@ fn wire(state: &AppState, runner: store::Runner) -> Runner {
         status_description,
         generation: runner.generation,
         draining: runner.draining,
-        last_seen_at: runner.sightings.seen_at,
+        last_seen_at,
         settings: runner.settings,
         report: runner.report,
-        health: runner.health.map(|(checked_at, outputs)| Health { checked_at, outputs }),
+        health,
         created_at: runner.created_at,
         updated_at: runner.updated_at,
     }

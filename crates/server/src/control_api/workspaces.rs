@@ -67,7 +67,7 @@ async fn lock_shown(state: &AppState, install: &Install, lock: &WorkspaceLock) -
 async fn shown(state: &AppState, install: &Install, workspace: &Workspace) -> ApiResult<wire::TerraformWorkspace> {
     let store = state.store();
     let current = store.current_revision(&workspace.org_id, workspace).await?;
-    let lock = match &workspace.lock {
+    let lock = match &workspace.lock() {
         Some(lock) => Some(lock_shown(state, install, lock).await),
         None => None,
     };

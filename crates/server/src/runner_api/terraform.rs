@@ -65,9 +65,9 @@ async fn workspace(state: &AppState, org: &OrgId, install: &InstallId, id: &str)
 async fn head(state: &AppState, workspace: Workspace) -> ApiResult<WorkspaceHead> {
     let revision = state.store().current_revision(&workspace.org_id, &workspace).await?;
     Ok(WorkspaceHead {
+        lock: workspace.lock().map(|lock| lock.info),
         workspace_id: workspace.id,
         target: workspace.target,
-        lock: workspace.lock.map(|lock| lock.info),
         state: revision.map(|revision| StateHead {
             revision_id: revision.id,
             lineage: revision.lineage,

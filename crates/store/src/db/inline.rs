@@ -33,7 +33,7 @@ impl Inline {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).fault = Some((good, committed));
     }
 
-    pub(super) fn write(&self, work: &Work) -> Result<()> {
+    pub(super) fn write(&self, work: &dyn Work) -> Result<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let fault = inner.fault.take();
         let broken = match fault {
@@ -55,7 +55,7 @@ impl Inline {
         }
     }
 
-    pub(super) fn read(&self, work: &Work) -> Result<()> {
+    pub(super) fn read(&self, work: &dyn Work) -> Result<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         poll_once(&mut inner.connection, work)
     }

@@ -7,6 +7,7 @@
 mod inline;
 mod postgres;
 mod sqlite;
+mod table;
 mod value;
 
 use std::path::Path;
@@ -15,8 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, Either, Ready, ready};
 
 pub use postgres::Traffic;
-pub(crate) use value::params;
-pub use value::{Row, Value};
+pub(crate) use table::{Column, Table, made_once, select, table};
+pub(crate) use value::{Columned, params, text_values};
+pub use value::{FromValue, Row, ToValue, Value};
 
 use crate::{Result, StoreError};
 
@@ -109,33 +111,40 @@ impl Tx<'_> {
     }
 }
 
-/// What is done in a transaction. It may be run more than once. Without the type of what it returns, so that all that runs it is
-/// compiled once: that goes into a slot.
-pub(crate) type Work = Arc<dyn for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<()>> + Send + Sync>;
+/// What is done in a transaction, with an input. It may be run more than once, and sees nothing but its input and the transaction: a
+/// closure that captures something is not one.
+pub(crate) type Run<I, T> = for<'t, 'c> fn(&'t mut Tx<'c>, &'t I) -> BoxFuture<'t, Result<T>>;
 
-/// What the last run of a `Work` has returned.
-struct Slot<T>(Arc<Mutex<Option<T>>>);
+/// A transaction without the types of its input and of what it returns, so that all that runs it is compiled once.
+trait Work: Send + Sync {
+    fn run<'t>(&'t self, tx: &'t mut Tx<'_>) -> BoxFuture<'t, Result<()>>;
+}
 
-impl<T: Send + 'static> Slot<T> {
-    fn of<F>(f: F) -> (Self, Work)
-    where
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
-    {
-        let slot = Arc::new(Mutex::new(None));
-        let inside = Arc::clone(&slot);
-        let work: Work = Arc::new(move |tx| {
-            let (returns, slot) = (f(tx), Arc::clone(&inside));
-            Box::pin(async move {
-                let value = returns.await?;
-                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-                Ok(())
-            })
-        });
-        (Self(slot), work)
+struct Transaction<I, T> {
+    input: I,
+    run: Run<I, T>,
+    /// What the last run has returned.
+    returned: Mutex<Option<T>>,
+}
+
+impl<I: Send + Sync, T: Send> Work for Transaction<I, T> {
+    fn run<'t>(&'t self, tx: &'t mut Tx<'_>) -> BoxFuture<'t, Result<()>> {
+        let run = (self.run)(tx, &self.input);
+        Box::pin(async move {
+            let value = run.await?;
+            *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            Ok(())
+        })
+    }
+}
+
+impl<I, T> Transaction<I, T> {
+    fn new(input: I, run: Run<I, T>) -> Arc<Self> {
+        Arc::new(Self { input, run, returned: Mutex::new(None) })
     }
 
-    fn take(self) -> Result<T> {
-        let value = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    fn returned(&self) -> Result<T> {
+        let value = self.returned.lock().unwrap_or_else(PoisonError::into_inner).take();
         value.ok_or_else(|| StoreError::db("the transaction was not run"))
     }
 }
@@ -157,36 +166,51 @@ impl Db {
         }
     }
 
-    /// Runs `f` in a transaction that is committed, durably, before this returns `Ok`.
-    pub async fn write<T, F>(&self, f: F) -> Result<T>
+    /// Runs a transaction that is committed, durably, before this returns `Ok`.
+    pub fn write<I, T>(&self, input: I, run: Run<I, T>) -> Answered<'_, T>
     where
+        I: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
-        let (slot, work) = Slot::of(f);
-        self.run_write(work, None).await?;
-        slot.take()
+        let work = Transaction::new(input, run);
+        let done = self.run_write(Arc::clone(&work) as _, None);
+        Box::pin(async move {
+            done.await?;
+            work.returned()
+        })
     }
 
     /// As `write`. On SQLite `queued` is called as soon as the transaction stands in the writer's queue, where every later
     /// write will find what it wrote, though it is not durable yet: whoever is woken then commits with it or after it. On
     /// PostgreSQL that is after the commit.
-    pub(crate) async fn write_announced<T, F>(&self, f: F, queued: impl FnOnce() + Send) -> Result<T>
+    pub(crate) fn write_announced<'s, I, T>(
+        &'s self,
+        input: I,
+        run: Run<I, T>,
+        queued: impl FnOnce() + Send + 's,
+    ) -> Answered<'s, T>
     where
+        I: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
-        let (slot, work) = Slot::of(f);
-        self.run_write(work, Some(Box::new(queued))).await?;
-        slot.take()
+        let work = Transaction::new(input, run);
+        let done = self.run_write(Arc::clone(&work) as _, Some(Box::new(queued)));
+        Box::pin(async move {
+            done.await?;
+            work.returned()
+        })
     }
 
-    fn run_write<'s>(&'s self, work: Work, queued: Option<Box<dyn FnOnce() + Send + 's>>) -> BoxFuture<'s, Result<()>> {
+    fn run_write<'s>(
+        &'s self,
+        work: Arc<dyn Work>,
+        queued: Option<Box<dyn FnOnce() + Send + 's>>,
+    ) -> BoxFuture<'s, Result<()>> {
         match self {
             Self::Sqlite(db) => Box::pin(db.write(work, queued)),
-            Self::Inline(db) => Box::pin(ready(db.write(&work))),
+            Self::Inline(db) => Box::pin(async move { db.write(&*work) }),
             Self::Postgres(db) => Box::pin(async move {
-                db.write(&work).await?;
+                db.write(&*work).await?;
                 queued.into_iter().for_each(|queued| queued());
                 Ok(())
             }),
@@ -195,43 +219,66 @@ impl Db {
 
     /// A look at a few rows by their keys. On SQLite the calling thread does it, on one snapshot, which takes microseconds; on
     /// PostgreSQL each statement sees what is there when it is run.
-    pub(crate) async fn glance<T, F>(&self, f: F) -> Result<T>
+    pub(crate) fn glance<I, T>(&self, input: I, run: Run<I, T>) -> Answered<'_, T>
     where
+        I: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
-        let (slot, work) = Slot::of(f);
-        self.run_glance(work).await?;
-        slot.take()
+        let work = Transaction::new(input, run);
+        Box::pin(async move {
+            self.run_glance(&*work).await?;
+            work.returned()
+        })
     }
 
-    fn run_glance(&self, work: Work) -> BoxFuture<'_, Result<()>> {
+    async fn run_glance(&self, work: &dyn Work) -> Result<()> {
         match self {
-            Self::Sqlite(db) => Box::pin(db.glance(work)),
-            Self::Inline(db) => Box::pin(ready(db.read(&work))),
-            Self::Postgres(db) => Box::pin(db.glance(work)),
+            Self::Sqlite(db) => db.glance(work).await,
+            Self::Inline(db) => db.read(work),
+            Self::Postgres(db) => db.glance(work).await,
         }
     }
 
-    /// Runs `f` on a consistent snapshot.
-    pub async fn read<T, F>(&self, f: F) -> Result<T>
+    /// Runs a transaction that only reads, on a consistent snapshot.
+    pub fn read<I, T>(&self, input: I, run: Run<I, T>) -> Answered<'_, T>
     where
+        I: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'t, 'c> Fn(&'t mut Tx<'c>) -> BoxFuture<'t, Result<T>> + Send + Sync + 'static,
     {
-        let (slot, work) = Slot::of(f);
-        self.run_read(work).await?;
-        slot.take()
+        let work = Transaction::new(input, run);
+        let done = self.run_read(Arc::clone(&work) as _);
+        Box::pin(async move {
+            done.await?;
+            work.returned()
+        })
     }
 
-    fn run_read(&self, work: Work) -> BoxFuture<'_, Result<()>> {
+    fn run_read(&self, work: Arc<dyn Work>) -> BoxFuture<'_, Result<()>> {
         match self {
             Self::Sqlite(db) => Box::pin(db.read(work)),
-            Self::Inline(db) => Box::pin(ready(db.read(&work))),
-            Self::Postgres(db) => Box::pin(db.read(work)),
+            Self::Inline(db) => Box::pin(async move { db.read(&*work) }),
+            Self::Postgres(db) => Box::pin(async move { db.read(&*work).await }),
         }
     }
+
+    /// One statement that changes something; returns how many rows it changed.
+    pub fn exec(&self, sql: impl Into<Sql>, params: Vec<Value>) -> Answered<'_, u64> {
+        self.write((sql.into(), params), |tx, (sql, params)| Box::pin(tx.exec(*sql, params.clone())))
+    }
+
+    /// A row, or a few, by their keys: as `glance`.
+    pub fn find(&self, sql: impl Into<Sql>, params: Vec<Value>) -> Answered<'_, Option<Row>> {
+        self.glance((sql.into(), params), |tx, (sql, params)| Box::pin(tx.get(*sql, params.clone())))
+    }
+
+    /// All rows of one statement: as `read`.
+    pub fn query(&self, sql: impl Into<Sql>, params: Vec<Value>) -> Answered<'_, Vec<Row>> {
+        self.read((sql.into(), params), |tx, (sql, params)| Box::pin(tx.query(*sql, params.clone())))
+    }
 }
+
+/// What a function of the store returns. It is boxed where it is made, so that callers in other crates do not compile it again.
+pub(crate) type Answered<'s, T> = BoxFuture<'s, Result<T>>;
 
 /// The simulator's database, and its blobs: nothing of them outlives the store.
 pub(crate) const MEMORY: &str = "memory:";

@@ -13,6 +13,7 @@ use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
+use super::value::Columns;
 use super::{Row, Tx, Value, Work};
 use crate::crypto::random;
 use crate::error::is_serialization;
@@ -101,7 +102,7 @@ impl Postgres {
         }
     }
 
-    pub(super) async fn write(&self, work: &Work) -> Result<()> {
+    pub(super) async fn write(&self, work: &dyn Work) -> Result<()> {
         for attempt in 1.. {
             match self.attempt(work, BEGIN).await {
                 Err(Failure { error, again }) if attempt < again => {
@@ -115,21 +116,21 @@ impl Postgres {
         unreachable!("the loop returns")
     }
 
-    pub(super) async fn read(&self, work: Work) -> Result<()> {
-        self.attempt(&work, BEGIN_READ).await.map_err(|failure| failure.error)
+    pub(super) async fn read(&self, work: &dyn Work) -> Result<()> {
+        self.attempt(work, BEGIN_READ).await.map_err(|failure| failure.error)
     }
 
     /// Each statement by itself, without a transaction around them.
-    pub(super) async fn glance(&self, work: Work) -> Result<()> {
+    pub(super) async fn glance(&self, work: &dyn Work) -> Result<()> {
         let client = self.pool.get().await?;
         let mut tx = Tx::Postgres(Box::new(PostgresTx::new(client, Stage::Bare, &self.traffic)));
-        work(&mut tx).await
+        work.run(&mut tx).await
     }
 
-    async fn attempt(&self, work: &Work, begin: &'static str) -> Result<(), Failure> {
+    async fn attempt(&self, work: &dyn Work, begin: &'static str) -> Result<(), Failure> {
         let client = self.pool.get().await.map_err(|e| Failure { error: e.into(), again: 0 })?;
         let mut tx = Tx::Postgres(Box::new(PostgresTx::new(client, Stage::Unbegun(begin), &self.traffic)));
-        let outcome = work(&mut tx).await;
+        let outcome = work.run(&mut tx).await;
         let Tx::Postgres(mut tx) = tx else { unreachable!("a transaction stays where it was begun") };
         let outcome = match outcome {
             Ok(()) => tx.commit().await,
@@ -245,7 +246,15 @@ impl PostgresTx {
     pub(super) async fn queries(&mut self, asked: Vec<(&'static str, Vec<Value>)>) -> Result<Vec<Vec<Row>>> {
         let asked = asked.into_iter().map(|(sql, params)| Asked { sql, params }).collect();
         let rows = |answer| match answer {
-            Answer::Rows(rows) => rows.iter().map(from_postgres).collect(),
+            Answer::Rows(rows) => {
+                let columns: Columns = rows
+                    .first()
+                    .map_or(&[][..], tokio_postgres::Row::columns)
+                    .iter()
+                    .map(|c| c.name().into())
+                    .collect();
+                rows.iter().map(|row| from_postgres(row, &columns)).collect()
+            }
             Answer::Count(_) | Answer::Done => Err(StoreError::db("a statement was not answered")),
         };
         self.travel(asked, true, false).await?.into_iter().map(rows).collect()
@@ -381,7 +390,7 @@ async fn in_order<T>(futures: Vec<BoxFuture<'_, Outcome<T>>>) -> (usize, Outcome
     (sent.unwrap_or(0), outcomes.collect())
 }
 
-fn from_postgres(row: &tokio_postgres::Row) -> Result<Row> {
+fn from_postgres(row: &tokio_postgres::Row, columns: &Columns) -> Result<Row> {
     let mut values = Vec::with_capacity(row.len());
     for (at, column) in row.columns().iter().enumerate() {
         let ty = column.type_();
@@ -400,7 +409,7 @@ fn from_postgres(row: &tokio_postgres::Row) -> Result<Row> {
         };
         values.push(value.unwrap_or(Value::Null));
     }
-    Ok(Row(values))
+    Ok(Row::new(Arc::clone(columns), values))
 }
 
 impl ToSql for Value {

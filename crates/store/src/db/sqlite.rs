@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::task::{Context, Poll, Waker};
 
 use rusqlite::config::DbConfig;
@@ -10,6 +10,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
+use super::value::Columns;
 use super::{Row, Tx, Value, Work};
 use crate::{Result, StoreError};
 
@@ -20,7 +21,7 @@ const STATEMENTS: usize = 128;
 
 /// A transaction that waits for the writer, or was run and waits for the commit.
 struct Request {
-    work: Work,
+    work: Arc<dyn Work>,
     outcome: Result<()>,
     reply: oneshot::Sender<Result<()>>,
 }
@@ -30,7 +31,7 @@ impl Request {
     /// its part is to be kept.
     fn run(&mut self, connection: Result<&mut Connection>) -> bool {
         self.outcome = connection.and_then(|connection| {
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &self.work)))
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, &*self.work)))
                 .unwrap_or_else(|_| Err(StoreError::db("a transaction panicked")))
         });
         self.outcome.is_ok()
@@ -77,7 +78,7 @@ impl Sqlite {
         Ok(Self { writer, readers: Arc::new(Readers { idle: Mutex::new(idle), permits }) })
     }
 
-    pub(super) async fn write(&self, work: Work, queued: Option<Box<dyn FnOnce() + Send + '_>>) -> Result<()> {
+    pub(super) async fn write(&self, work: Arc<dyn Work>, queued: Option<Box<dyn FnOnce() + Send + '_>>) -> Result<()> {
         let (reply, answer) = oneshot::channel();
         self.send(Request { work, outcome: Err(StoreError::db("the transaction was not run")), reply }).await?;
         queued.into_iter().for_each(|queued| queued());
@@ -98,27 +99,27 @@ impl Sqlite {
         }
     }
 
-    pub(super) async fn read(&self, work: Work) -> Result<()> {
+    pub(super) async fn read(&self, work: Arc<dyn Work>) -> Result<()> {
         let readers = Arc::clone(&self.readers);
         let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(StoreError::db)?;
         tokio::task::spawn_blocking(move || {
             // Held until the connection is back, also when the caller has gone by then.
             let _permit = permit;
-            readers.snapshot(&work)
+            readers.snapshot(&*work)
         })
         .await
         .map_err(StoreError::db)?
     }
 
-    pub(super) async fn glance(&self, work: Work) -> Result<()> {
+    pub(super) async fn glance(&self, work: &dyn Work) -> Result<()> {
         let _permit = self.readers.permits.acquire().await.map_err(StoreError::db)?;
-        self.readers.snapshot(&work)
+        self.readers.snapshot(work)
     }
 }
 
 impl Readers {
     /// Runs `f` on an idle connection; the caller has a permit.
-    fn snapshot(&self, work: &Work) -> Result<()> {
+    fn snapshot(&self, work: &dyn Work) -> Result<()> {
         let mut connection = self
             .idle
             .lock()
@@ -133,7 +134,7 @@ impl Readers {
     }
 }
 
-fn snapshot(connection: &mut Connection, work: &Work) -> Result<()> {
+fn snapshot(connection: &mut Connection, work: &dyn Work) -> Result<()> {
     command(connection, "BEGIN")?;
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(connection, work)))
         .unwrap_or_else(|_| Err(StoreError::db("a query panicked")));
@@ -265,9 +266,9 @@ fn gone(message: &str) -> StoreError {
 }
 
 /// Polls a transaction's future: on this thread every call of `tx` is ready at once.
-pub(super) fn poll_once(connection: &mut Connection, work: &Work) -> Result<()> {
+pub(super) fn poll_once(connection: &mut Connection, work: &dyn Work) -> Result<()> {
     let mut tx = Tx::Sqlite(SqliteTx { connection });
-    let mut future = work(&mut tx);
+    let mut future = work.run(&mut tx);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => Err(StoreError::db("a transaction awaited something other than the transaction")),
@@ -280,21 +281,22 @@ pub struct SqliteTx<'c> {
 
 impl SqliteTx<'_> {
     pub(super) fn exec(&mut self, sql: &'static str, params: Vec<Value>) -> Result<u64> {
-        let mut statement = self.connection.prepare_cached(translated(sql))?;
+        let mut statement = self.connection.prepare_cached(&translated(sql).sql)?;
         Ok(statement.execute(rusqlite::params_from_iter(params))? as u64)
     }
 
     pub(super) fn query(&mut self, sql: &'static str, params: Vec<Value>) -> Result<Vec<Row>> {
-        let mut statement = self.connection.prepare_cached(translated(sql))?;
-        let columns = statement.column_count();
+        let text = translated(sql);
+        let mut statement = self.connection.prepare_cached(&text.sql)?;
+        let columns = Arc::clone(text.columns.get_or_init(|| statement.column_names().map(Into::into).collect()));
         let mut rows = statement.query(rusqlite::params_from_iter(params))?;
         let mut out = Vec::new();
         while let Some(row) = rows.next()? {
-            let mut values = Vec::with_capacity(columns);
-            for at in 0..columns {
+            let mut values = Vec::with_capacity(columns.len());
+            for at in 0..columns.len() {
                 values.push(from_sqlite(row.get_ref(at)?)?);
             }
-            out.push(Row(values));
+            out.push(Row::new(Arc::clone(&columns), values));
         }
         Ok(out)
     }
@@ -325,11 +327,18 @@ impl rusqlite::ToSql for Value {
     }
 }
 
+/// A statement as SQLite wants it.
+struct Text {
+    sql: String,
+    /// Known once it was prepared.
+    columns: OnceLock<Columns>,
+}
+
 /// `$1` means a name to SQLite and a number to us: turned into `?1` once for every statement.
-fn translated(sql: &'static str) -> &'static str {
-    static TEXTS: Mutex<Option<HashMap<(usize, usize), &'static str>>> = Mutex::new(None);
+fn translated(sql: &'static str) -> &'static Text {
+    static TEXTS: Mutex<Option<HashMap<(usize, usize), &'static Text>>> = Mutex::new(None);
     thread_local! {
-        static LOCAL: std::cell::RefCell<HashMap<(usize, usize), &'static str>> = std::cell::RefCell::new(HashMap::new());
+        static LOCAL: std::cell::RefCell<HashMap<(usize, usize), &'static Text>> = std::cell::RefCell::new(HashMap::new());
     }
     let key = (sql.as_ptr() as usize, sql.len());
     LOCAL.with_borrow_mut(|local| {
@@ -339,7 +348,7 @@ fn translated(sql: &'static str) -> &'static str {
             texts
                 .get_or_insert_default()
                 .entry(key)
-                .or_insert_with(|| Box::leak(sql.replace('$', "?").into_boxed_str()))
+                .or_insert_with(|| Box::leak(Box::new(Text { sql: sql.replace('$', "?"), columns: OnceLock::new() })))
         })
     })
 }

@@ -1,5 +1,7 @@
 //! Values that travel between Rust and the databases: integers, text and bytes, nothing else.
 
+use std::sync::Arc;
+
 use model::{Timestamp, id};
 
 use crate::{Result, StoreError};
@@ -12,34 +14,61 @@ pub enum Value {
     Blob(Vec<u8>),
 }
 
-/// A row, by position: queries name their columns.
+/// The names of a statement's columns, shared by its rows.
+pub(crate) type Columns = Arc<[Box<str>]>;
+
+/// A row, whose columns are read by name.
 #[derive(Debug, Clone)]
-pub struct Row(pub(crate) Vec<Value>);
+pub struct Row {
+    columns: Columns,
+    values: Vec<Value>,
+}
 
 impl Row {
-    pub fn get<T: FromValue>(&self, at: usize) -> Result<T> {
-        let value = self.0.get(at).ok_or_else(|| StoreError::corrupt("row"))?;
-        T::from_value(value).ok_or_else(|| StoreError::db(format_args!("column {at} has an unexpected type")))
+    pub(super) fn new(columns: Columns, values: Vec<Value>) -> Self {
+        Self { columns, values }
     }
 
-    /// The first columns, and the others: a row of two joined tables.
-    pub(crate) fn split(mut self, at: usize) -> (Self, Self) {
-        let rest = self.0.split_off(at.min(self.0.len()));
-        (self, Self(rest))
+    pub fn get<T: FromValue>(&self, column: &str) -> Result<T> {
+        self.under("", column)
     }
 
-    /// A column that holds JSON.
-    pub fn json<T: serde::de::DeserializeOwned>(&self, at: usize) -> Result<T> {
-        let text: String = self.get(at)?;
-        serde_json::from_str(&text).map_err(|e| StoreError::db(format_args!("column {at}: {e}")))
+    /// The columns of one table of a join: those whose names begin with a prefix.
+    pub(crate) fn of<'r>(&'r self, prefix: &'static str) -> RowOf<'r> {
+        RowOf { row: self, prefix }
     }
 
-    /// A column that may hold JSON.
-    pub fn json_opt<T: serde::de::DeserializeOwned>(&self, at: usize) -> Result<Option<T>> {
-        match self.get::<Option<String>>(at)? {
-            None => Ok(None),
-            Some(_) => self.json(at).map(Some),
-        }
+    fn under<T: FromValue>(&self, prefix: &str, column: &str) -> Result<T> {
+        let named = |name: &str| name.strip_prefix(prefix) == Some(column);
+        let at = self.columns.iter().position(|name| named(name));
+        let value = at.and_then(|at| self.values.get(at));
+        let value = value.ok_or_else(|| StoreError::db(format_args!("a row has no column `{prefix}{column}`")))?;
+        let unreadable = || StoreError::db(format_args!("column `{prefix}{column}` can't be read"));
+        T::from_value(value).ok_or_else(unreadable)
+    }
+}
+
+/// What a row of a join holds of one table.
+#[derive(Clone, Copy)]
+pub(crate) struct RowOf<'r> {
+    row: &'r Row,
+    prefix: &'static str,
+}
+
+/// Something whose columns are read by name.
+pub(crate) trait Columned {
+    fn column<T: FromValue>(&self, name: &str) -> Result<T>;
+}
+
+impl Columned for Row {
+    fn column<T: FromValue>(&self, name: &str) -> Result<T> {
+        self.get(name)
+    }
+}
+
+impl Columned for RowOf<'_> {
+    fn column<T: FromValue>(&self, name: &str) -> Result<T> {
+        self.row.under(self.prefix, name)
     }
 }
 
@@ -54,6 +83,12 @@ impl FromValue for i64 {
 }
 
 impl FromValue for u64 {
+    fn from_value(value: &Value) -> Option<Self> {
+        i64::from_value(value)?.try_into().ok()
+    }
+}
+
+impl FromValue for u32 {
     fn from_value(value: &Value) -> Option<Self> {
         i64::from_value(value)?.try_into().ok()
     }
@@ -92,66 +127,148 @@ impl<T: FromValue> FromValue for Option<T> {
     }
 }
 
-impl From<i64> for Value {
-    fn from(n: i64) -> Self {
-        Self::Int(n)
+/// What a parameter of a statement may be. References to it are, too.
+pub trait ToValue {
+    fn to_value(&self) -> Value;
+}
+
+impl<T: ToValue + ?Sized> ToValue for &T {
+    fn to_value(&self) -> Value {
+        (**self).to_value()
     }
 }
 
-impl From<u64> for Value {
-    fn from(n: u64) -> Self {
-        Self::Int(i64::try_from(n).unwrap_or(i64::MAX))
+impl<T: ToValue> ToValue for Option<T> {
+    fn to_value(&self) -> Value {
+        self.as_ref().map_or(Value::Null, ToValue::to_value)
     }
 }
 
-impl From<bool> for Value {
-    fn from(b: bool) -> Self {
-        Self::Int(i64::from(b))
+impl ToValue for i64 {
+    fn to_value(&self) -> Value {
+        Value::Int(*self)
     }
 }
 
-impl From<&str> for Value {
-    fn from(s: &str) -> Self {
-        s.to_owned().into()
+impl ToValue for u64 {
+    fn to_value(&self) -> Value {
+        Value::Int(i64::try_from(*self).unwrap_or(i64::MAX))
     }
 }
 
-impl From<String> for Value {
+impl ToValue for u32 {
+    fn to_value(&self) -> Value {
+        Value::Int((*self).into())
+    }
+}
+
+impl ToValue for bool {
+    fn to_value(&self) -> Value {
+        Value::Int((*self).into())
+    }
+}
+
+impl ToValue for Timestamp {
+    fn to_value(&self) -> Value {
+        Value::Int(self.micros())
+    }
+}
+
+impl ToValue for str {
     /// PostgreSQL has no NUL in text. What a runner reports may have one, and must not become impossible to store.
-    fn from(s: String) -> Self {
-        Self::Text(if s.contains('\0') { s.replace('\0', "\u{FFFD}") } else { s })
+    fn to_value(&self) -> Value {
+        Value::Text(if self.contains('\0') { self.replace('\0', "\u{FFFD}") } else { self.to_owned() })
     }
 }
 
-impl From<&String> for Value {
-    fn from(s: &String) -> Self {
-        s.as_str().into()
+impl ToValue for String {
+    fn to_value(&self) -> Value {
+        self.as_str().to_value()
     }
 }
 
-impl From<Vec<u8>> for Value {
-    fn from(b: Vec<u8>) -> Self {
-        Self::Blob(b)
+impl ToValue for Vec<u8> {
+    fn to_value(&self) -> Value {
+        Value::Blob(self.clone())
     }
 }
 
-impl From<Timestamp> for Value {
-    fn from(t: Timestamp) -> Self {
-        Self::Int(t.micros())
+/// Documents that are kept as JSON, and read into their type with their row.
+macro_rules! json_values {
+    ($($type:ty),* $(,)?) => {$(
+        impl $crate::db::FromValue for $type {
+            fn from_value(value: &$crate::db::Value) -> Option<Self> {
+                if let $crate::db::Value::Text(text) = value { serde_json::from_str(text).ok() } else { None }
+            }
+        }
+        impl $crate::db::ToValue for $type {
+            fn to_value(&self) -> $crate::db::Value {
+                serde_json::to_string(self).expect("a document of ours has names for keys").to_value()
+            }
+        }
+    )*};
+}
+
+json_values!(
+    serde_json::Value,
+    model::runner::RunnerSettings,
+    model::runner::RunnerReport,
+    model::build::BuiltFrom,
+    model::build::Artifact,
+    model::terraform::ApprovedPlan,
+    model::terraform::SealedFile,
+    model::terraform::LockInfo,
+    Vec<String>,
+    std::collections::BTreeMap<String, String>,
+);
+
+/// There are none before the first report.
+impl FromValue for Vec<model::StepResult> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(Self::new()),
+            Value::Text(text) => serde_json::from_str(text).ok(),
+            Value::Int(_) | Value::Blob(_) => None,
+        }
     }
 }
 
-impl<T: Into<Self>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
+/// Enums that are kept by their names.
+macro_rules! text_values {
+    ($($type:ty),* $(,)?) => {$(
+        impl $crate::db::FromValue for $type {
+            fn from_value(value: &$crate::db::Value) -> Option<Self> {
+                if let $crate::db::Value::Text(text) = value { <$type>::parse(text) } else { None }
+            }
+        }
+        impl $crate::db::ToValue for $type {
+            fn to_value(&self) -> $crate::db::Value {
+                $crate::db::Value::Text(self.as_str().to_owned())
+            }
+        }
+    )*};
+}
+pub(crate) use text_values;
+
+text_values!(model::JobState, model::JobType, model::JobGroup, model::Role, model::runner::RunnerKind);
+
+impl FromValue for model::Digest {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Text(text) = value { Self::parse(text).ok() } else { None }
+    }
+}
+
+impl ToValue for model::Digest {
+    fn to_value(&self) -> Value {
+        self.as_str().to_value()
     }
 }
 
 macro_rules! id_values {
     ($($name:ident),*) => {$(
-        impl From<&id::$name> for Value {
-            fn from(id: &id::$name) -> Self {
-                Self::Text(id.as_str().to_owned())
+        impl ToValue for id::$name {
+            fn to_value(&self) -> Value {
+                Value::Text(self.as_str().to_owned())
             }
         }
         impl FromValue for id::$name {
@@ -188,6 +305,6 @@ id_values!(
 
 /// Builds the parameters of a statement.
 macro_rules! params {
-    ($($value:expr),* $(,)?) => { vec![$($crate::db::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { vec![$($crate::db::ToValue::to_value(&$value)),*] };
 }
 pub(crate) use params;

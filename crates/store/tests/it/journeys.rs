@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use model::{JobId, JobType, Outcome};
-use store::{EventCursor, Value};
+use store::{EventCursor, ToValue as _};
 
 use crate::kit::{Claim, World, on_both, variant};
 
@@ -165,11 +165,8 @@ async fn act(world: &mut World, job: &JobId, what: &str, claim: Option<Claim>) -
 async fn check_events(world: &World, job: &JobId) -> Result<()> {
     let id = job.to_string();
     let sql = "SELECT version FROM jobs WHERE id = $1";
-    let row = world.store.db().read(move |tx| {
-        let id = id.clone();
-        Box::pin(async move { tx.get(sql, vec![Value::from(id)]).await })
-    });
-    let changes: u64 = row.await?.context("the job is there")?.get(0)?;
+    let row = world.store.db().find(sql, vec![id.to_value()]);
+    let changes: u64 = row.await?.context("the job is there")?.get("version")?;
     let mut chain = Vec::new();
     // On PostgreSQL an event is read once no older transaction is open, be it another test's.
     for _ in 0..200 {

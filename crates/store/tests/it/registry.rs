@@ -226,16 +226,10 @@ fn a_sweep_beside_pushes_takes_nothing_that_is_needed() {
         }
         stop.store(true, Ordering::Relaxed);
         sweeper.await??;
-        let rows = world
-            .store
-            .db()
-            .read(|tx| {
-                Box::pin(async move { tx.query("SELECT DISTINCT digest FROM registry_references", vec![]).await })
-            })
-            .await?;
+        let rows = world.store.db().query("SELECT DISTINCT digest FROM registry_references", vec![]).await?;
         let all: Vec<Vec<u8>> = (0..5).map(|n| bytes_of(n, 300)).collect();
         for row in &rows {
-            let digest: String = row.get(0)?;
+            let digest: String = row.get("digest")?;
             let bytes = all.iter().find(|b| Digest::of(b).as_str() == digest).expect("one of the five");
             assert!(world.has(APP, bytes).await?, "{digest} is needed, and gone");
         }

@@ -138,7 +138,7 @@ fn a_dead_holders_lock_is_taken_over_and_a_live_ones_is_not() {
         assert_eq!(taken[0].data["lock"]["ID"], "first");
         assert!(world.report(&second, Outcome::Finished).await?);
         s.force_unlock(&world.org, &at.id, "bob", world.now()).await?;
-        assert!(s.workspace(&world.org, &at.id).await?.lock.is_none());
+        assert!(s.workspace(&world.org, &at.id).await?.lock().is_none());
 
         // Who has ended gets no lock.
         let late = lock(&world, &at, "late", holder(&world, &second)).await;
@@ -230,7 +230,7 @@ fn a_workspace_of_another_org_is_not_there() {
         assert!(s.workspaces(&other, &world.install).await?.is_empty());
         assert!(s.revisions(&other, &at.id, 0, 10).await?.is_empty());
         assert_eq!(s.quarantined_revisions(&other, &at.id).await?, 0);
-        assert!(s.workspace(&world.org, &at.id).await?.lock.is_some(), "nothing was freed");
+        assert!(s.workspace(&world.org, &at.id).await?.lock().is_some(), "nothing was freed");
 
         // Nor does it answer to another install.
         let (_, install, _) = crate::kit::new_install(s, &world.account, &world.org, "second", now).await?;

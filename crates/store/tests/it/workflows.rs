@@ -44,6 +44,7 @@ fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> WorkflowChang
         steps: steps.to_vec(),
         displays: Vec::new(),
         parts: Vec::new(),
+        pin: None,
         due_at: None,
         moves: None,
         freed: false,
@@ -54,7 +55,7 @@ fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> WorkflowChang
 }
 
 fn planned(row: &WorkflowRow, steps: &[StepRow]) -> PlannedWorkflow {
-    PlannedWorkflow { row: row.clone(), steps: steps.to_vec(), given: Given::default(), inputs: None, pin: None }
+    PlannedWorkflow { row: row.clone(), steps: steps.to_vec(), given: Given::default(), inputs: None }
 }
 
 #[test]

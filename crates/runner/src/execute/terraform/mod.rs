@@ -361,7 +361,7 @@ async fn restore(
     let path = place.clone();
     let rewritten = tokio::task::spawn_blocking(move || set_serial(&path, serial)).await;
     rewritten.map_err(std::io::Error::other)??;
-    let saved = keeper.push(&place, "restored").await?;
+    let saved = keeper.push(&place, model::terraform::RESTORED).await?;
     let _ = fs::remove_file(&place);
     if saved.quarantined {
         return Err(StepFailure::new("lease_lost", "the lease was lost: nothing was restored"));
