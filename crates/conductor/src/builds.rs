@@ -9,11 +9,9 @@ use serde_json::Value;
 use store::{Build, BuildEnd, BuildStatus, Config, EntityKind, Result, Runner, Section, StoreError};
 
 use crate::Conductor;
-use crate::recipes::{Need, Subject, address, default_timeout_s, image_policies, reference, with_credentials};
+use crate::recipes::{Need, Subject, address, image_policies, reference, with_credentials};
 use crate::reconcile::go_on;
 use crate::submit::Draft;
-
-const SYNC_TIMEOUT_S: u64 = 900;
 
 /// How a build differs from what the config says.
 #[derive(Debug, Clone, Default)]
@@ -210,7 +208,7 @@ impl Conductor {
         asked: &Asked,
         actor: &str,
     ) -> Result<Build> {
-        let (git_ref, timeout_s) = (reference(&recipe), default_timeout_s(&recipe));
+        let (git_ref, timeout_s) = (reference(&recipe), recipe.job_type().facts().timeout_s);
         let timeout = subject.component.common.build_timeout.as_deref().and_then(|text| parse_duration(text).ok());
         let mut secrets = Vec::new();
         if let Some(found) = match address(&recipe) {
@@ -261,7 +259,8 @@ impl Conductor {
             name: Some(format!("build {}", build.component)),
             secrets,
             build: Some(Box::new(build)),
-            ..Draft::new(Work::Build(Box::new(spec)), timeout_s)
+            timeout_s,
+            ..Draft::new(Work::Build(Box::new(spec)))
         };
         let job = self.submit(draft, runner, actor, asked.idempotency.clone()).await?.job;
         // The one of another request, where that was faster.
@@ -452,7 +451,7 @@ impl Conductor {
         let draft = Draft {
             name: Some(format!("sync {}", build.component)),
             install: Some((install.id, install.app_id)),
-            ..Draft::new(Work::OciSync(spec), SYNC_TIMEOUT_S)
+            ..Draft::new(Work::OciSync(spec))
         };
         self.submit(draft, runner, actor, idem).await
     }

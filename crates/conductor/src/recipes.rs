@@ -33,15 +33,6 @@ pub(crate) struct Subject {
     pub policies: Vec<PolicySpec>,
 }
 
-/// The longest build where the component says nothing, in seconds.
-pub(crate) fn default_timeout_s(recipe: &Recipe) -> u64 {
-    match recipe {
-        Recipe::DockerImage { .. } => 3600,
-        Recipe::TerraformModule { .. } | Recipe::ContainerImage { .. } => 900,
-        Recipe::HelmChart { .. } | Recipe::Manifest { .. } | Recipe::Kustomization { .. } => 300,
-    }
-}
-
 impl Subject {
     fn source(
         &self,

@@ -6,7 +6,7 @@ use model::papers::Order;
 use model::spec::{ActionSpec, JobSpec, Limits, Source, StepSpec, Work, check_steps};
 use model::terraform::SealedValue;
 use model::time::parse_duration;
-use model::{ActionRunId, AppId, Digest, InstallId, JobId, LogStreamId, SectionId, StepId, constants};
+use model::{ActionRunId, AppId, Digest, InstallId, JobId, JobType, LogStreamId, SectionId, StepId, constants};
 use store::{ActionRun, Build, Idempotency, Install, NewJob, Queued, Result, Runner, StoreError};
 
 use crate::Conductor;
@@ -68,13 +68,13 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// A job of no install and no step, which holds nothing.
-    pub(crate) fn new(work: Work, timeout_s: u64) -> Self {
+    pub(crate) fn new(work: Work) -> Self {
         Self {
             name: None,
             install: None,
             target: None,
             priority: 0,
-            timeout_s,
+            timeout_s: work.job_type().facts().timeout_s,
             limits: Limits::default(),
             secrets: Vec::new(),
             sealed: Vec::new(),
@@ -178,7 +178,7 @@ impl Conductor {
             section_id,
             trigger_type,
         });
-        let timeout_s = timeout.map_or(constants::ACTION_TIMEOUT_S, |t| t.as_secs().max(1));
+        let timeout_s = timeout.map_or(JobType::ActionsWorkflow.facts().timeout_s, |t| t.as_secs().max(1));
         let draft = Draft {
             name: Some(synced.action.name),
             install: Some((install.id, install.app_id)),
@@ -186,7 +186,8 @@ impl Conductor {
             sealed,
             run,
             step_id: Some(synced.step_id),
-            ..Draft::new(Work::ActionsWorkflow(spec), timeout_s)
+            timeout_s,
+            ..Draft::new(Work::ActionsWorkflow(spec))
         };
         self.submit(draft, runner, actor, None).await.map(|_| ())
     }
@@ -213,7 +214,8 @@ impl Conductor {
             priority: action.priority,
             limits: action.limits,
             secrets: action.secrets,
-            ..Draft::new(Work::ActionsWorkflow(spec), action.timeout_s)
+            timeout_s: action.timeout_s,
+            ..Draft::new(Work::ActionsWorkflow(spec))
         };
         self.submit(draft, runner, actor, idem).await
     }
@@ -230,7 +232,7 @@ impl Conductor {
             (Some(_), None) => return Err(StoreError::NotFound("install")),
             (None, _) => None,
         };
-        let draft = Draft { install, priority: job.priority, ..Draft::new(job.work, constants::ACTION_TIMEOUT_S) };
+        let draft = Draft { install, priority: job.priority, ..Draft::new(job.work) };
         self.submit(draft, runner, actor, idem).await
     }
 
@@ -253,7 +255,7 @@ impl Conductor {
             install_id: install_id.clone(),
             job_id: job_id.clone(),
             timeout_s: draft.timeout_s,
-            grace_s: draft.work.grace_s(),
+            grace_s: draft.work.job_type().facts().grace_s,
             limits: draft.limits,
             secrets: draft.secrets,
             sealed: draft.sealed,

@@ -9,9 +9,6 @@ use store::{Idempotency, Queued, Result, Revision, Runner, StoreError, Workspace
 use crate::Conductor;
 use crate::submit::Draft;
 
-/// The longest that fetching, opening, sealing and writing a state may take.
-const TIMEOUT_S: u64 = 1800;
-
 impl Conductor {
     /// Has the install's runner write an earlier state, or one that was kept beside, as the next one.
     pub async fn restore_state(
@@ -32,7 +29,7 @@ impl Conductor {
             name: Some(format!("restore serial {} of {target}", revision.serial)),
             install: Some((install.id, install.app_id)),
             target: Some(format!("terraform/{target}")),
-            ..Draft::new(work, TIMEOUT_S)
+            ..Draft::new(work)
         };
         let queued = self.submit(draft, &runner, actor, idem).await?;
         if !queued.replayed {

@@ -25,19 +25,14 @@ pub const LOG_FLUSH_MS: u64 = 100;
 pub const CHUNK_BYTES: usize = 64 * 1024;
 /// Largest batch of chunks in one upload, before compression.
 pub const BATCH_BYTES: usize = 1024 * 1024;
-/// Grace between the interrupt and the kill of a script.
-pub const SCRIPT_GRACE_S: u64 = 10;
-/// The same for Terraform: it saves its state and frees its lock.
-pub const TERRAFORM_GRACE_S: u64 = 120;
 /// How long a job may wait in the queue.
 pub const QUEUE_TIMEOUT_S: u64 = 24 * 3600;
 /// How far the jobs before a waiting one are counted.
 pub const QUEUE_COUNTED: u64 = 100;
 /// An order is good for this long after it was signed.
 pub const ORDER_LIFE_S: u64 = 7 * 24 * 3600;
-/// Longest timeout of an action, and its default.
+/// Longest timeout of an action.
 pub const ACTION_TIMEOUT_MAX_S: u64 = 3600;
-pub const ACTION_TIMEOUT_S: u64 = 300;
 /// Cap on the outputs file of one step.
 pub const OUTPUTS_BYTES: u64 = 1024 * 1024;
 /// A spec larger than this is fetched instead of being sent with the job.
@@ -46,5 +41,3 @@ pub const SPEC_INLINE_BYTES: usize = 64 * 1024;
 pub const SPEC_BYTES: usize = 16 * 1024 * 1024;
 /// Largest source archive that an ad-hoc action may bring along.
 pub const ARCHIVE_BYTES: u64 = 64 * 1024 * 1024;
-/// Attempts at a job of a read-only type before it fails.
-pub const READ_ONLY_ATTEMPTS: u32 = 3;

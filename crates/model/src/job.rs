@@ -1,145 +1,10 @@
-//! Jobs: their types and groups, and the state machine that every job goes through.
+//! The state machine that every job goes through.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
-
-/// A group has its own slots on a runner, so that a long deploy never holds up a health check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum JobGroup {
-    HealthChecks,
-    Sync,
-    Build,
-    Deploy,
-    Sandbox,
-    Operations,
-    Actions,
-}
-
-impl JobGroup {
-    pub const ALL: [Self; 7] =
-        [Self::HealthChecks, Self::Sync, Self::Build, Self::Deploy, Self::Sandbox, Self::Operations, Self::Actions];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::HealthChecks => "health-checks",
-            Self::Sync => "sync",
-            Self::Build => "build",
-            Self::Deploy => "deploy",
-            Self::Sandbox => "sandbox",
-            Self::Operations => "operations",
-            Self::Actions => "actions",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|g| g.as_str() == text)
-    }
-}
-
-impl fmt::Display for JobGroup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// What a job does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum JobType {
-    Noop,
-    HealthCheck,
-    ActionsWorkflow,
-    TerraformModuleBuild,
-    HelmChartBuild,
-    KubernetesManifestBuild,
-    DockerBuild,
-    ContainerImageBuild,
-    OciSync,
-    TerraformDeploy,
-    SandboxTerraform,
-}
-
-impl JobType {
-    pub const ALL: [Self; 11] = [
-        Self::Noop,
-        Self::HealthCheck,
-        Self::ActionsWorkflow,
-        Self::TerraformModuleBuild,
-        Self::HelmChartBuild,
-        Self::KubernetesManifestBuild,
-        Self::DockerBuild,
-        Self::ContainerImageBuild,
-        Self::OciSync,
-        Self::TerraformDeploy,
-        Self::SandboxTerraform,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Noop => "noop",
-            Self::HealthCheck => "health-check",
-            Self::ActionsWorkflow => "actions-workflow",
-            Self::TerraformModuleBuild => "terraform-module-build",
-            Self::HelmChartBuild => "helm-chart-build",
-            Self::KubernetesManifestBuild => "kubernetes-manifest-build",
-            Self::DockerBuild => "docker-build",
-            Self::ContainerImageBuild => "container-image-build",
-            Self::OciSync => "oci-sync",
-            Self::TerraformDeploy => "terraform-deploy",
-            Self::SandboxTerraform => "sandbox-terraform",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|t| t.as_str() == text)
-    }
-
-    pub const fn group(self) -> JobGroup {
-        match self {
-            Self::Noop => JobGroup::Operations,
-            Self::HealthCheck => JobGroup::HealthChecks,
-            Self::ActionsWorkflow => JobGroup::Actions,
-            Self::TerraformModuleBuild
-            | Self::HelmChartBuild
-            | Self::KubernetesManifestBuild
-            | Self::DockerBuild
-            | Self::ContainerImageBuild => JobGroup::Build,
-            Self::OciSync => JobGroup::Sync,
-            Self::TerraformDeploy => JobGroup::Deploy,
-            Self::SandboxTerraform => JobGroup::Sandbox,
-        }
-    }
-
-    /// The fixed table of types that change nothing, or add what a second try adds no second time (an artifact, named by its
-    /// content): only these are tried again after an execution vanished.
-    pub fn is_read_only(self, operation: &str) -> bool {
-        match self {
-            Self::Noop
-            | Self::HealthCheck
-            | Self::TerraformModuleBuild
-            | Self::HelmChartBuild
-            | Self::KubernetesManifestBuild
-            | Self::DockerBuild
-            | Self::ContainerImageBuild
-            | Self::OciSync => true,
-            // A plan changes nothing; an apply does.
-            Self::TerraformDeploy | Self::SandboxTerraform => operation.starts_with("create-"),
-            Self::ActionsWorkflow => false,
-        }
-    }
-}
-
-impl fmt::Display for JobType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Where a job stands. The names are those of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -372,12 +237,6 @@ mod tests {
         for state in JobState::ALL {
             assert_eq!(JobState::parse(state.as_str()), Some(state));
             assert_eq!(serde_json::to_value(state).expect("json"), state.as_str());
-        }
-        for group in JobGroup::ALL {
-            assert_eq!(serde_json::to_value(group).expect("json"), group.as_str());
-        }
-        for kind in JobType::ALL {
-            assert_eq!(serde_json::to_value(kind).expect("json"), kind.as_str());
         }
     }
 }

@@ -31,20 +31,7 @@ impl RunnerKind {
 
     /// The groups that it takes jobs of, each with its slots.
     pub fn default_groups(self) -> BTreeMap<JobGroup, u32> {
-        let groups: &[(JobGroup, u32)] = match self {
-            Self::Build => {
-                &[(JobGroup::HealthChecks, 1), (JobGroup::Sync, 2), (JobGroup::Build, 2), (JobGroup::Operations, 1)]
-            }
-            Self::Install => &[
-                (JobGroup::HealthChecks, 1),
-                (JobGroup::Sync, 2),
-                (JobGroup::Deploy, 4),
-                (JobGroup::Sandbox, 1),
-                (JobGroup::Operations, 1),
-                (JobGroup::Actions, 4),
-            ],
-        };
-        groups.iter().copied().collect()
+        JobGroup::ALL.map(|group| (group, group.slots(self))).into_iter().filter(|(_, slots)| *slots > 0).collect()
     }
 }
 

@@ -90,14 +90,6 @@ impl Work {
         }
     }
 
-    /// From the interrupt to the kill.
-    pub const fn grace_s(&self) -> u64 {
-        match self {
-            Self::TerraformDeploy(_) | Self::SandboxTerraform(_) => constants::TERRAFORM_GRACE_S,
-            _ => constants::SCRIPT_GRACE_S,
-        }
-    }
-
     /// Digests of what the executor will fetch; the order names them.
     pub fn artifacts(&self) -> Vec<Digest> {
         match self {

@@ -89,7 +89,7 @@ impl Check {
             return Err(format!("work of epoch {} began before the server had acknowledged its start", a.epoch));
         }
         seen.begun.push(a.epoch);
-        if seen.begun.len() > 1 && !seen.job_type.is_read_only("exec") {
+        if seen.begun.len() > 1 && !seen.job_type.may_be_retried("exec") {
             return Err(format!("the side effect happened again: epochs {:?}", seen.begun));
         }
         let (runner, target) = (seen.runner, seen.target.clone());
@@ -301,7 +301,7 @@ impl Seen {
                 Ok(())
             }
             JobState::Queued | JobState::Claimed => {
-                if !self.begun.is_empty() && !self.job_type.is_read_only("exec") {
+                if !self.begun.is_empty() && !self.job_type.may_be_retried("exec") {
                     return Err(format!("it is {to:?} as if it had not begun, but it had: epochs {:?}", self.begun));
                 }
                 Ok(())

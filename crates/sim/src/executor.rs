@@ -3,7 +3,7 @@
 
 use model::log::{Body, Chunk, NO_STEP, Pipe};
 use model::papers::Expected;
-use model::{ExecutionId, ExecutionResult, JobError, JobId, Outcome, constants};
+use model::{ExecutionId, ExecutionResult, JobError, JobId, JobType, Outcome};
 use runner::session::{Event, check_papers};
 
 use crate::machine::Dir;
@@ -118,7 +118,7 @@ impl World {
             return self.after(ms, move |w| w.interrupt(machine, boot, id, reason));
         }
         if self.workplace(machine, boot, &id).is_some_and(|dir| dir.alive) {
-            let pause = self.chance.between(0, constants::SCRIPT_GRACE_S * 1000);
+            let pause = self.chance.between(0, JobType::ActionsWorkflow.facts().grace_s * 1000);
             self.after(pause, move |w| w.executor_done(machine, boot, id, Outcome::Cancelled, reason));
         }
     }

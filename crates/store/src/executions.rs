@@ -2,7 +2,9 @@
 //!
 //! Rows are written in one order (runner, job, execution), or PostgreSQL would find deadlocks, a second for each.
 
-use model::{ExecutionId, ExecutionResult, JobEvent, JobId, JobState, Outcome, RunnerId, StepResult, Timestamp};
+use model::{
+    ExecutionId, ExecutionResult, JobEvent, JobId, JobState, JobType, Outcome, RunnerId, StepResult, Timestamp,
+};
 
 use crate::db::{Row, Table, Tx, made_once, params, select, table};
 use crate::events::{Note, record};
@@ -35,12 +37,17 @@ table! {
     }
 }
 
+/// The grace of a job's type, in microseconds, as SQL.
+fn grace_us() -> String {
+    let of = |job_type: JobType| format!(" WHEN '{job_type}' THEN {}", job_type.facts().grace_s * 1_000_000);
+    format!("(CASE jobs.type{} ELSE 0 END)", JobType::ALL.map(of).concat())
+}
+
 /// Constants of leases, from the configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseTiming {
     pub lease_s: u64,
     pub offline_s: u64,
-    pub grace_s: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -128,7 +135,7 @@ pub(crate) async fn vanish(
         return set_state(tx, &execution.id, "failed", reason, now).await;
     }
     move_job(tx, job, JobEvent::Vanish, reason, Some("vanished"), "ferry", now).await?;
-    if !job.job_type.is_read_only(&job.operation) {
+    if !job.job_type.may_be_retried(&job.operation) {
         set_state(tx, &execution.id, "unknown", reason, now).await?;
         return if gone { release(tx, execution, job, now).await } else { Ok(()) };
     }
@@ -485,18 +492,16 @@ impl Store {
     /// Frees the targets of unknown jobs whose executor must have ended itself by now, and wakes who may wait for one.
     pub async fn release_offline(&self, timing: LeaseTiming, now: Timestamp) -> Result<u64> {
         // An executor counts from the last answer that it got; that lies one lease before the lease's end.
-        let silent_s = if crash::broken!("early_release") { 0 } else { timing.offline_s + timing.grace_s };
-        let before = now.plus_s(-(silent_s as i64));
-        let more = 1_000_000 * model::constants::TERRAFORM_GRACE_S.saturating_sub(timing.grace_s);
+        let early = if crash::broken!("early_release") { timing.offline_s + JobType::LONGEST_GRACE_S } else { 0 };
+        let before = now.plus_s(early as i64 - timing.offline_s as i64);
         let released: Vec<RunnerId> = self
             .main()
-            .write((now, before, more), |tx, (now, before, more)| { Box::pin(async move {
-                    let rows = tx
-                        .query(
-                            "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until + (CASE WHEN jobs.type IN ('terraform-deploy', 'sandbox-terraform') THEN CAST($2 AS BIGINT) ELSE 0 END) >= $1) RETURNING runner_id, step_id",
-                            params![before, more],
-                        )
-                        .await?;
+            .write((now, before), |tx, (now, before)| { Box::pin(async move {
+                    let sql = made_once!(format!(
+                        "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until + {} >= $1) RETURNING runner_id, step_id",
+                        grace_us()
+                    ));
+                    let rows = tx.query(sql, params![before]).await?;
                     for row in &rows {
                         if let Some(step) = row.get::<Option<model::StepId>>("step_id")? {
                             workflows::wake_step(tx, &step, *now).await?;

@@ -456,8 +456,12 @@ impl Store {
             .main()
             .read((before, limit), |tx, (before, limit)| {
                 Box::pin(async move {
-                    let sql = "SELECT id FROM jobs WHERE type = 'health-check' AND finished_at < $1 LIMIT $2";
-                    tx.query(sql, params![before, limit]).await?.iter().map(|row| row.get("id")).collect()
+                    let sql = "SELECT id FROM jobs WHERE type = $1 AND finished_at < $2 LIMIT $3";
+                    tx.query(sql, params![JobType::HealthCheck, before, limit])
+                        .await?
+                        .iter()
+                        .map(|row| row.get("id"))
+                        .collect()
                 })
             })
             .await?;
@@ -538,7 +542,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>) -
     }
     let row = row.ok_or(StoreError::NotFound("runner"))?;
     let place = QueuePlace { held_by: row.get("held_by")?, ahead: row.get("ahead")? };
-    let attempts = if new.job_type.is_read_only(&new.operation) { constants::READ_ONLY_ATTEMPTS } else { 1 };
+    let attempts = if new.job_type.may_be_retried(&new.operation) { JobType::ATTEMPTS } else { 1 };
     let queue_until = now.plus_s(constants::QUEUE_TIMEOUT_S as i64);
     tx.exec_later(
         "INSERT INTO jobs (id, org_id, runner_id, install_id, type, grp, operation, name, state, reason, target, priority, epoch, version, max_executions, timeout_s, queue_until, spec, order_payload, order_key, order_signature, log_stream_id, released, created_by, created_at, updated_at, step_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', '', $9, $10, 0, 1, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20, $20, $21)",

@@ -3,6 +3,7 @@
 //! Everything that the control plane acknowledged is kept in a ledger, which is compared with what it says in the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -94,11 +95,11 @@ impl Load {
         Ok(load)
     }
 
-    /// Creates jobs at this rate, or as fast as they are done, for so long. One that is not acknowledged is asked for again, under its own key.
+    /// Creates jobs at this rate, or as fast as they are done, until it is over. One that is not acknowledged is asked for again, under its own key.
     /// With `under_way` jobs not over yet, no more are offered.
-    pub async fn offer(&mut self, per_second: u32, under_way: usize, until: Instant) {
+    pub async fn offer(&mut self, per_second: u32, under_way: usize, over: &AtomicBool) {
         let mut timer = tokio::time::interval(Duration::from_secs(1) / per_second);
-        while Instant::now() < until {
+        while !over.load(Ordering::Relaxed) {
             timer.tick().await;
             if self.asked - self.delivered() >= under_way {
                 continue;

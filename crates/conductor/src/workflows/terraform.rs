@@ -12,7 +12,7 @@ use model::terraform::{
     STATE_WAITING, SealedValue, TerraformOperation, TerraformSpec,
 };
 use model::time::parse_duration;
-use model::{ConfigId, Digest, JobId, JobState, PartStatus, WorkspaceId, constants};
+use model::{ConfigId, Digest, JobId, JobState, JobType, PartStatus, WorkspaceId, constants};
 use serde_json::{Map, Value, json};
 use store::{BuildStatus, EntityKind, Job, Result, StoreError};
 
@@ -24,8 +24,6 @@ use crate::recipes::policy_spec;
 use crate::sealed::{SEALED, remembered};
 use crate::submit::{Draft, git, local_archive};
 
-/// The longest plan or apply where the component says nothing.
-const TIMEOUT_S: u64 = 3600;
 /// Unfinished resources that are named.
 const NAMED_MAX: usize = 5;
 
@@ -345,7 +343,7 @@ impl Scene<'_> {
             vars: sandbox.vars.clone(),
             var_files: sandbox.var_file.iter().map(|file| file.contents.clone()).collect(),
             env: sandbox.env_vars.clone(),
-            timeout_s: TIMEOUT_S,
+            timeout_s: JobType::SandboxTerraform.facts().timeout_s,
             policies: asked(document, step),
         })
     }
@@ -392,7 +390,7 @@ impl Scene<'_> {
             vars: kind.vars.clone(),
             var_files: kind.var_file.iter().map(|file| file.contents.clone()).collect(),
             env: kind.env_vars.clone(),
-            timeout_s: timeout.map_or(TIMEOUT_S, |timeout| timeout.as_secs().max(1)),
+            timeout_s: timeout.map_or(JobType::TerraformDeploy.facts().timeout_s, |timeout| timeout.as_secs().max(1)),
             policies: asked(document, step),
         }))
     }
@@ -447,7 +445,8 @@ impl Scene<'_> {
             sealed: prepared.sealed,
             role: step.role.clone(),
             step_id: Some(step.id.clone()),
-            ..Draft::new(work, prepared.timeout_s.min(constants::ACTION_TIMEOUT_MAX_S))
+            timeout_s: prepared.timeout_s.min(constants::ACTION_TIMEOUT_MAX_S),
+            ..Draft::new(work)
         };
         let runner = conductor.store.runner(org, self.install.runner_id.as_str()).await?;
         conductor.submit(draft, &runner, self.loaded.row.created_by.as_str(), None).await.map(drop)

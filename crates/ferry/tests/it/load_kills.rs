@@ -4,6 +4,7 @@
 //! `FERRY_SOAK_S` says for how long; `scripts/soak.sh` sets it.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use api::control::Job;
@@ -87,10 +88,16 @@ async fn under_load(
         (system.client.clone(), system.install.id.to_string(), system.witness("scripts").display().to_string());
     let (began, gauge) = (Instant::now(), load.gauge());
     let until = began + duration();
+    let over = AtomicBool::new(false);
     let ((), scripts, mut recovered) = tokio::join!(
-        load.offer(SIMULATED_PER_S, UNDER_WAY, until),
+        load.offer(SIMULATED_PER_S, UNDER_WAY, &over),
         offer_scripts(&client, &install, &witness, until),
-        kills(&mut system, gauge, until)
+        async {
+            let recovered = kills(&mut system, gauge, until).await;
+            // Not before: whether work flows after the last kill is seen by the work.
+            over.store(true, Ordering::Relaxed);
+            recovered
+        }
     );
     let (delivered, took) = (load.delivered(), began.elapsed());
     compare_scripts(&system, &scripts).await;

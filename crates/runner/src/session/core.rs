@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, Timing};
 use model::runner::{HeldState, RunnerReport, RunnerSettings};
-use model::{ExecutionId, JobGroup, JobId, JobType, WorkspaceId, constants};
+use model::{ExecutionId, JobGroup, JobId, WorkspaceId, constants};
 
 pub use self::talk::{Effect, Ending, Event, Found, Over};
 
@@ -44,14 +44,6 @@ struct Execution {
     /// Its result is sent when the control plane knows of the states that wait here: what follows from a result must not
     /// begin without them.
     held_back: bool,
-}
-
-/// What a job of this type is given to end by itself, as its spec says too.
-const fn grace_s(job_type: JobType) -> u64 {
-    match job_type {
-        JobType::TerraformDeploy | JobType::SandboxTerraform => constants::TERRAFORM_GRACE_S,
-        _ => constants::SCRIPT_GRACE_S,
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +135,7 @@ impl Core {
             phase,
             cancelled: false,
             start_at_ms: None,
-            grace_s: grace_s(a.job_type),
+            grace_s: a.job_type.facts().grace_s,
             held_back: false,
         };
         self.executions.insert(a.execution_id.clone(), execution);

@@ -225,7 +225,7 @@ pub(super) fn config_shown(known: &Known, section: &Section) -> ApiResult<wire::
     Ok(wire::ActionWorkflowConfig {
         stamp: known.stamp(section),
         action_workflow_id: entity_id,
-        timeout: timeout.map_or(model::constants::ACTION_TIMEOUT_S, |t| t.as_secs()) as i64 * SECOND_NS,
+        timeout: timeout.map_or(model::JobType::ActionsWorkflow.facts().timeout_s, |t| t.as_secs()) as i64 * SECOND_NS,
         steps: steps.collect(),
         triggers: triggers.collect(),
         component_dependency_ids: action.dependencies.iter().filter_map(id_of).collect(),

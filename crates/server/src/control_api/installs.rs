@@ -13,7 +13,7 @@ use conductor::{Document, NewAction, random_u128};
 use http::StatusCode;
 use model::labels::{Labels, Selector};
 use model::runner::RunnerKind;
-use model::{AppId, ConfigId, Digest, InstallId, OrgId, PartStatus, RunnerId, constants, spec};
+use model::{AppId, ConfigId, Digest, InstallId, JobType, OrgId, PartStatus, RunnerId, spec};
 use serde_json::{Value, json};
 use store::{NewRunner, StoreError, archive_key};
 use utoipa_axum::router::OpenApiRouter;
@@ -252,7 +252,7 @@ async fn run_action(
     let runner = state.store().runner(&at.org, install.runner_id.as_str()).await?;
     let idem = request.idempotency(&at.owner.account.id);
     let wanted = request.value;
-    let timeout_s = wanted.timeout_s.unwrap_or(constants::ACTION_TIMEOUT_S);
+    let timeout_s = wanted.timeout_s.unwrap_or(JobType::ActionsWorkflow.facts().timeout_s);
     spec::check_timeout(timeout_s).map_err(ApiError::invalid)?;
     spec::check_steps(&wanted.steps).map_err(ApiError::invalid)?;
     spec::check_env(&wanted.run_env_vars).map_err(ApiError::invalid)?;
