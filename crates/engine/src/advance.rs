@@ -340,7 +340,8 @@ impl Workflow {
         }
     }
 
-    /// What was to be torn down stays, and so does all that it stands on: the components that it needs, and the sandbox.
+    /// What was to be torn down stays, and so does all that it stands on: the components that it needs, and the sandbox. What a
+    /// runbook does besides goes on.
     fn keep_below(&mut self, at: usize, reason: &str, now: Timestamp) {
         if !self.steps[at].work.is_teardown() {
             return;
@@ -351,7 +352,7 @@ impl Workflow {
             let step = &self.steps[other];
             if step.slot > self.steps[at].slot && step.after.iter().any(|slot| kept.contains(slot)) {
                 kept.insert(step.slot);
-                if step.status == StepStatus::Pending {
+                if step.status == StepStatus::Pending && (step.work.is_teardown() || step.work.is_hook_of_teardown()) {
                     self.end(other, StepStatus::AutoSkipped, reason, now);
                 }
             }

@@ -199,13 +199,14 @@ impl Builder<'_> {
                 }
                 let mut all = self.order.with_dependents([component.clone()]);
                 all.retain(|name| name == component || self.at.deployed.contains(name));
-                if all.len() > 1 && !with_dependents && !force {
-                    all.remove(component);
-                    let dependents = all.into_iter().collect();
+                // Those that are switched off are on their way out: they go first.
+                let stays = |name: &&String| *name != component && !self.at.disabled.contains(*name);
+                let dependents: Vec<String> = all.iter().filter(stays).cloned().collect();
+                if !dependents.is_empty() && !with_dependents && !force {
                     return Err(PlanError::Needed { component: component.clone(), dependents });
                 }
                 self.begin();
-                if *with_dependents && all.len() > 1 {
+                if !force && all.len() > 1 {
                     self.side_by_side(&all, true, |b, name| {
                         b.teardown(name);
                         Ok(())
@@ -362,7 +363,9 @@ impl Builder<'_> {
     }
 
     fn sandbox(&mut self, op: SandboxOp) {
-        if self.at.config.sandbox.is_none() {
+        // What was deployed is torn down, whether the app still has it or not.
+        let left = op == SandboxOp::Deprovision && self.at.sandbox_deployed;
+        if self.at.config.sandbox.is_none() && !left {
             return;
         }
         let name = op.name();
@@ -469,10 +472,15 @@ impl Builder<'_> {
         self.hooks("pre-teardown-all-components");
         // What the app does not have any more goes first: nothing that it has needs it.
         let gone: Vec<&String> = self.at.deployed.iter().filter(|name| self.order.component(name).is_err()).collect();
+        let base = self.last.clone();
+        let mut ends = BTreeSet::new();
         for name in gone {
             self.group += 1;
+            self.last.clone_from(&base);
             self.teardown(name);
+            ends.extend(self.last.iter().copied());
         }
+        self.last = if ends.is_empty() { base } else { ends.into_iter().collect() };
         let all: BTreeSet<String> = self.order.names.iter().cloned().collect();
         self.side_by_side(&all, true, |b, name| {
             // One that was never deployed has an empty plan, which skips itself.

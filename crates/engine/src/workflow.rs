@@ -241,6 +241,10 @@ impl Work {
         }
     }
 
+    pub fn is_hook_of_teardown(&self) -> bool {
+        matches!(self, Self::Action { trigger, .. } if trigger.contains("teardown") || trigger.contains("deprovision"))
+    }
+
     pub const fn is_plan(&self) -> bool {
         matches!(self, Self::SandboxPlan { .. } | Self::ComponentPlan { .. })
     }
@@ -471,12 +475,15 @@ pub struct Changes {
     /// What else would happen: changes that a later plan has to make, actions of providers.
     #[serde(default)]
     pub other: u64,
+    /// Nothing changes there, and what is noted here does not say so yet: an apply tells what is there.
+    #[serde(default)]
+    pub recorded: u64,
 }
 
 impl Changes {
     pub const fn is_noop(&self) -> bool {
-        let Self { create, update, replace, destroy, outputs, import, moved, forget, other } = self;
-        *create + *update + *replace + *destroy + *outputs + *import + *moved + *forget + *other == 0
+        let Self { create, update, replace, destroy, outputs, import, moved, forget, other, recorded } = self;
+        *create + *update + *replace + *destroy + *outputs + *import + *moved + *forget + *other + *recorded == 0
     }
 }
 

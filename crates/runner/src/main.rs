@@ -326,8 +326,9 @@ fn start(options: Options) -> anyhow::Result<ExitCode> {
             state.join_again()
         ),
         Ending::Over(over @ Over::Revoked) => bail!(
-            "{}. The runner stops and starts no more jobs. Whatever is still deployed stays, and the install's key stays in the state directory. To run this install again, ask the vendor for a new join command",
-            over.as_str()
+            "{}. The runner stops and starts no more jobs. Whatever is still deployed stays, and the install's key stays in the state directory. To run this install again, {}",
+            over.as_str(),
+            state.join_again()
         ),
     }
 }

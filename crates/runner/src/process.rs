@@ -304,6 +304,12 @@ pub async fn reap_leftovers(dir: &ExecutionDir, grace: Duration) -> usize {
     alive
 }
 
+/// Whether something that a dead executor started still runs.
+pub fn is_left_running(dir: &ExecutionDir) -> bool {
+    let left = Leftovers::of(dir, false);
+    !left.leaders.is_empty() || !left.find().is_empty()
+}
+
 /// Another handle of a pipe's end, which a child gets too.
 fn inherited(end: &io::PipeReader) -> io::Result<io::PipeReader> {
     let copy = end.try_clone()?;

@@ -91,11 +91,14 @@ impl Store {
 
     /// Gives up sealed files that nothing has ever named: their upload was cut off, and a new try is another file. Their pieces are
     /// orphans from then on. Returns how many.
+    ///
+    /// Files of the first day after the upgrade are kept: a server of the version before may have named them, without a note.
     pub async fn drop_abandoned_uploads(&self, before: Timestamp, limit: u64) -> Result<u64> {
         self.main()
             .write((before, limit), |tx, (before, limit)| { Box::pin(async move {
-                    let sql = "DELETE FROM uploads_sealed WHERE id IN (SELECT id FROM uploads_sealed WHERE named_at IS NULL AND created_at < $1 LIMIT $2) AND named_at IS NULL";
-                    tx.exec(sql, params![before, limit]).await
+                    let sql = "DELETE FROM uploads_sealed WHERE id IN (SELECT id FROM uploads_sealed WHERE named_at IS NULL AND created_at < $1 AND created_at > (SELECT applied_at FROM schema_versions WHERE part = 'main' AND version = 14) + $3 LIMIT $2) AND named_at IS NULL";
+                    const DAY_US: i64 = 86_400_000_000;
+                    tx.exec(sql, params![before, limit, DAY_US]).await
                 }) })
             .await
     }

@@ -41,12 +41,17 @@ impl Module {
         })?;
         for block in body.get_blocks("variable") {
             if let Some(name) = block.labels.first() {
-                self.variables.insert(name.as_str().to_owned(), !block.body.has_attribute("default"));
+                self.variable(name.as_str(), !block.body.has_attribute("default"));
             }
         }
         let outputs = body.get_blocks("output").filter_map(|block| block.labels.first());
         self.outputs.extend(outputs.map(|name| name.as_str().to_owned()));
         Ok(())
+    }
+
+    /// An `override.tf` may give the default.
+    fn variable(&mut self, name: &str, needed: bool) {
+        self.variables.entry(name.to_owned()).and_modify(|known| *known &= needed).or_insert(needed);
     }
 
     fn read_json(&mut self, text: &str) -> Result<(), InvalidModule> {
@@ -58,11 +63,17 @@ impl Module {
         // One object, or a list of them.
         let all = |key: &str| json[key].as_array().cloned().unwrap_or_else(|| vec![json[key].clone()]);
         for (name, variable) in all("variable").iter().filter_map(Value::as_object).flatten() {
-            self.variables.insert(name.clone(), variable.get("default").is_none());
+            self.variable(name, variable.get("default").is_none());
         }
         self.outputs.extend(all("output").iter().filter_map(Value::as_object).flatten().map(|(name, _)| name.clone()));
         Ok(())
     }
+}
+
+/// A file of values that Terraform reads by itself.
+pub fn is_values_file(name: &str) -> bool {
+    let name = name.strip_suffix(".json").unwrap_or(name);
+    name == "terraform.tfvars" || name.ends_with(".auto.tfvars")
 }
 
 /// The names that a file of values gives (`.tfvars`, or the same as JSON); none where it can't be read.
@@ -83,6 +94,7 @@ mod tests {
         let mut module = Module::default();
         let text = "variable \"size\" {}\nvariable \"name\" {\n  default = \"x\" # {\n}\noutput \"url\" {\n  value = <<-END\n    }\n  END\n}\n";
         module.read("main.tf", text).expect("good");
+        module.read("a_override.tf", "variable \"size\" {\n  type = string\n}\n").expect("good");
         module.read("more.tf.json", r#"{"variable": {"zone": {}}, "output": [{"id": {"value": 1}}]}"#).expect("good");
         let variables: Vec<(&str, bool)> =
             module.variables.iter().map(|(name, needed)| (name.as_str(), *needed)).collect();

@@ -147,6 +147,8 @@ lean! {
             moved: u64,
             forget: u64,
             other: u64,
+            /// 1 where nothing changes in the customer's account, and only what is recorded here does.
+            recorded: u64,
         }
     }
 

@@ -189,7 +189,7 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
     let drifted = || looks.iter().filter(|look| look.status == "drifted");
     for look in drifted().filter(|look| look.last_deploy_failed) {
         out.hint(&format!(
-            "the last deploy of {} did not succeed, which may be the difference: `ferry installs deploy {name}` tries again, `ferry installs rollback {name}` goes back",
+            "the last deploy of {} did not succeed, which may be the difference: `ferry installs history {name}` shows it, `ferry steps retry` tries it again, `ferry installs rollback {name}` goes back",
             look.part,
             name = args.name
         ));

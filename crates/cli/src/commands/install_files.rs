@@ -481,12 +481,30 @@ async fn apply(client: &Client, args: &SyncInstalls, plan: &mut Plan) -> Result<
             };
             // Approvals first: what is started now goes by them.
             client.update_install(id.as_str(), &body).await.map_err(failed)?;
-            for (component, enabled) in &plan.wanted.component_toggles {
-                if plan.changes.iter().any(|change| change.path == format!("component_toggles.{component}")) {
-                    let body = ToggleInstallComponent { enabled: *enabled, plan_only: false };
-                    let started = client.toggle_component(id.as_str(), component, &body).await.map_err(failed)?;
-                    workflow_ids.push(started.workflow_id);
+            let changes = |component: &&String| {
+                plan.changes.iter().any(|change| change.path == format!("component_toggles.{component}"))
+            };
+            let mut left: Vec<&String> = plan.wanted.component_toggles.keys().filter(changes).collect();
+            while !left.is_empty() {
+                // One that others need is switched off after them.
+                let (before, mut needed) = (left.len(), Vec::new());
+                let mut refused = None;
+                for component in left {
+                    let body =
+                        ToggleInstallComponent { enabled: plan.wanted.component_toggles[component], plan_only: false };
+                    match client.toggle_component(id.as_str(), component, &body).await {
+                        Ok(started) => workflow_ids.push(started.workflow_id),
+                        Err(error) if error.code() == Some(api::ErrorCode::HasDependents) => {
+                            needed.push(component);
+                            refused = Some(error);
+                        }
+                        Err(error) => return Err(failed(error)),
+                    }
                 }
+                if let Some(error) = refused.filter(|_| needed.len() == before) {
+                    return Err(failed(error));
+                }
+                left = needed;
             }
             if !plan.inputs.is_empty() {
                 let inputs = plan.inputs.clone();

@@ -108,13 +108,18 @@ fn problems(root: &Path, directory: &str, given: &Given<'_>) -> Vec<Problem> {
         found.push(about(Severity::Error, "/local", error.to_string()));
     }
     let (mut module, mut files) = (Module::default(), 0);
-    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
+    let mut by_file: BTreeSet<String> = given.var_files.iter().flat_map(|text| terraform::names_given(text)).collect();
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    for name in entries.map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+        let text = || fs_err::read_to_string(root.join(&name)).unwrap_or_default();
+        if terraform::is_values_file(&name) {
+            by_file.extend(terraform::names_given(&text()));
+        }
         if !terraform::is_module_file(&name) {
             continue;
         }
         files += 1;
-        let text = fs_err::read_to_string(entry.path()).unwrap_or_default();
+        let text = text();
         if let Err(wrong) = module.read(&name, &text) {
             let text = format!("{directory}/{name}, line {}, column {}: {}", wrong.line, wrong.column, wrong.message);
             found.push(about(Severity::Error, "/local", text));
@@ -128,7 +133,6 @@ fn problems(root: &Path, directory: &str, given: &Given<'_>) -> Vec<Problem> {
         let text = format!("the module of {what} declares no variable `{name}`: its value has no effect");
         found.push(about(Severity::Warning, &format!("/vars/{name}"), text));
     }
-    let by_file: BTreeSet<String> = given.var_files.iter().flat_map(|text| terraform::names_given(text)).collect();
     // A file that is a template gives names that are known only when it is rendered.
     let open = given.var_files.iter().any(|text| config::is_template(text));
     for (name, _) in module.variables.iter().filter(|(_, needed)| **needed) {

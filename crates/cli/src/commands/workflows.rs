@@ -149,7 +149,7 @@ fn summary(changes: Option<&PlanChanges>) -> String {
         (changes.other, "other"),
     ];
     let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    if parts == ["1 other"] {
+    if parts.is_empty() && changes.recorded > 0 {
         return "updates only what Ferry has recorded".into();
     }
     if parts.is_empty() { "no changes".into() } else { parts.join(", ") }
@@ -364,6 +364,13 @@ fn end(out: &Output, workflow: &Workflow) -> Result<u8> {
                 out.warn(&format!("{kind} of `{}` is not complete: {why}", workflow.owner_name));
                 let name = &workflow.owner_name;
                 match workflow.r#type.as_str() {
+                    // The newest version may be another one.
+                    "deploy_components" | "manual_deploy" | "input_update" if workflow.config_version > 0 => {
+                        let version = workflow.config_version;
+                        out.hint(&format!(
+                            "`ferry installs rollback {name} --to {version}` deploys what is missing of version {version}, `ferry installs deploy {name}` deploys the latest version"
+                        ));
+                    }
                     "provision"
                     | "reprovision"
                     | "reprovision_sandbox"

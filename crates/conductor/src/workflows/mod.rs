@@ -226,12 +226,11 @@ impl Conductor {
         let now = self.now();
         // Whoever deploys everything means the newest version, unless another one is named; all else is about the one that is there.
         let whole = !new.request.deployed
-            && matches!(
-                new.request.kind,
-                engine::WorkflowKind::Provision
-                    | engine::WorkflowKind::Reprovision
-                    | engine::WorkflowKind::DeployComponents { .. }
-            );
+            && match &new.request.kind {
+                engine::WorkflowKind::Provision | engine::WorkflowKind::Reprovision => true,
+                engine::WorkflowKind::DeployComponents { components } => components.is_empty(),
+                _ => false,
+            };
         let config = match &new.config_id {
             Some(id) => self.store.config(&install.org_id, &install.app_id, id).await?,
             None if whole => self.config_of(&Install { config_id: None, ..install.clone() }).await?,
@@ -268,7 +267,7 @@ impl Conductor {
         };
         // An install that goes back stays there, until everything is deployed anew.
         let stays = chosen.then(|| config.id.clone());
-        body.pin = (whole && !body.request.plan_only && install.config_id != stays).then_some(Pin(stays));
+        body.pin = (whole && !body.request.plan_only).then_some(Pin(stays));
         let row = WorkflowRow {
             id: WorkflowId::new(now, self.random_u128()),
             org_id: install.org_id.clone(),
@@ -485,7 +484,8 @@ fn change(
         ..loaded.body.clone()
     };
     // Whoever denies all of its plans stays where the install was.
-    let applies = |step: &Step| step.started_at.is_some() && step.work.is_deploy();
+    let applies =
+        |step: &Step| step.started_at.is_some() && step.work.is_deploy() && step.status != StepStatus::Discarded;
     let goes_over = status == WorkflowStatus::Success || workflow.steps.iter().any(applies);
     let pin = body.pin.take_if(|_| goes_over);
     let begun = workflow.steps.iter().any(|step| step.status != StepStatus::Pending);

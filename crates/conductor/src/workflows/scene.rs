@@ -169,7 +169,8 @@ impl<'a> Scene<'a> {
         }
         // What waited for long must not bring an older version back by itself.
         let deploys = step.work.is_plan() && !self.is_about_deployed(step) && !step.look_only;
-        if deploys && !self.loaded.body.chosen {
+        let stays_here = self.install.config_id.as_ref() == Some(&self.loaded.body.config_id);
+        if deploys && !self.loaded.body.chosen && !stays_here {
             let there = self.part(&step.work.target()).await?["config_version"].as_u64().unwrap_or_default();
             if there > self.loaded.body.config_version {
                 let mine = self.loaded.body.config_version;

@@ -64,8 +64,12 @@ impl Scene<'_> {
         let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
             let known = self.without_job(workflow, step);
             // It is made when what it needs is there. What was deployed once is there.
+            let applied = match self.applied_last(step).await {
+                Err(StoreError::Conflict(reason)) => return Ok(Known::Ended(Ended::Failed(reason))),
+                applied => applied?,
+            };
             if matches!(known, Known::Nothing)
-                && self.applied_last(step).await?.is_none()
+                && applied.is_none()
                 && let Err(not_yet) = self.module_of(step).await?
             {
                 self.jobless.retain(|id| *id != step.id);
@@ -130,8 +134,8 @@ impl Scene<'_> {
         })
     }
 
-    /// An apply that people went past while its outcome was unknown, and that is known to have succeeded by now: its part says so,
-    /// unless somebody has worked on it since.
+    /// An apply that people went past while its outcome was unknown, and whose outcome is known by now: its part says so, unless
+    /// somebody has worked on it since.
     pub(super) async fn settle_passed_by(&mut self, workflow: &Workflow) -> Result<()> {
         if self.simulated {
             return Ok(());
@@ -141,9 +145,18 @@ impl Scene<'_> {
             let part = self.part(&step.work.target()).await?;
             let Some(unsettled) = part["unsettled"].as_str() else { continue };
             let job = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await?;
-            let Some(job) = job.filter(|job| job.id.as_str() == unsettled && job.state == JobState::Finished) else {
+            let Some(job) = job.filter(|job| job.id.as_str() == unsettled && job.state.is_terminal()) else {
                 continue;
             };
+            if job.state != JobState::Finished {
+                // What it left behind is not certain: every plan still asks.
+                if status_of(&part) == PartStatus::Unknown {
+                    let mut part = part;
+                    part["status"] = json!(PartStatus::Error.as_str());
+                    self.note_part(step.work.target(), part);
+                }
+                continue;
+            }
             let told = self.conductor.apply_outputs(&job).await?;
             self.applied_for_real(workflow, step, &told).await?;
         }
@@ -176,9 +189,10 @@ impl Scene<'_> {
             moved: count("moved"),
             forget: count("forget"),
             other: count("deferred") + count("invoke"),
+            recorded: 0,
         };
         if changes.is_noop() && !step.look_only && !self.is_noted(step).await? {
-            changes.other = 1;
+            changes.recorded = 1;
         }
         let denied = display["policies"]["verdicts"].as_array().and_then(|said| policies::denied_by(said));
         self.outbox_display(step, display);
@@ -457,6 +471,8 @@ impl Scene<'_> {
         let Applied { spec, terraform } = applied;
         let (_, document) = self.config_for(step).await?;
         let mut sealed = spec.sealed;
+        // What is remembered now holds what was remembered then.
+        sealed.retain(|value| !value.placeholder.is_empty());
         sealed.extend(remembered(&self.part(&step.work.target()).await?));
         Ok(Prepared {
             program: terraform.program,

@@ -57,12 +57,42 @@ impl Run {
     }
 }
 
-const CHANGE: Changes =
-    Changes { create: 1, update: 0, replace: 0, destroy: 0, outputs: 0, import: 0, moved: 0, forget: 0, other: 0 };
-const REPLACE: Changes =
-    Changes { create: 0, update: 0, replace: 1, destroy: 0, outputs: 0, import: 0, moved: 0, forget: 0, other: 0 };
-const NOTHING: Changes =
-    Changes { create: 0, update: 0, replace: 0, destroy: 0, outputs: 0, import: 0, moved: 0, forget: 0, other: 0 };
+const CHANGE: Changes = Changes {
+    create: 1,
+    update: 0,
+    replace: 0,
+    destroy: 0,
+    outputs: 0,
+    import: 0,
+    moved: 0,
+    forget: 0,
+    other: 0,
+    recorded: 0,
+};
+const REPLACE: Changes = Changes {
+    create: 0,
+    update: 0,
+    replace: 1,
+    destroy: 0,
+    outputs: 0,
+    import: 0,
+    moved: 0,
+    forget: 0,
+    other: 0,
+    recorded: 0,
+};
+const NOTHING: Changes = Changes {
+    create: 0,
+    update: 0,
+    replace: 0,
+    destroy: 0,
+    outputs: 0,
+    import: 0,
+    moved: 0,
+    forget: 0,
+    other: 0,
+    recorded: 0,
+};
 
 fn deploy() -> Run {
     let mut run = Run::new(K::DeployComponents { components: Vec::new() }, OnError::Abort);
@@ -401,6 +431,20 @@ fn a_teardown_that_is_skipped_keeps_what_it_stands_on() {
         run.end("teardown queue", Ended::Success);
         assert_eq!(run.workflow.status(), WorkflowStatus::FinishedWithSkips);
     }
+}
+
+#[test]
+fn what_a_runbook_does_besides_goes_on_after_a_teardown_that_was_skipped() {
+    let mut run = Run::new(K::RunbookRun { runbook: "swap".into() }, OnError::Abort);
+    run.tell(Event::Look).expect("told");
+    run.end("await runner healthy", Ended::Success);
+    run.plan("plan teardown queue", CHANGE);
+    run.answer("plan teardown queue", Response::DenySkip).expect("denied");
+    run.plan("sync and plan db", CHANGE);
+    run.answer("sync and plan db", Response::Approve).expect("approved");
+    run.end("apply db", Ended::Success);
+    run.end("tell", Ended::Success);
+    assert_eq!(run.workflow.status(), WorkflowStatus::FinishedWithSkips);
 }
 
 #[test]

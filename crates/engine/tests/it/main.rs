@@ -47,6 +47,10 @@ pub(crate) fn app() -> AppConfig {
             { "name": "one", "type": "component_deploy", "component_name": "db", "deploy_dependents": true },
             { "name": "two", "type": "action", "action_name": "first" },
             { "name": "three", "type": "action", "command": "true" },
+        ] }, { "name": "swap", "steps": [
+            { "name": "out", "type": "component_tear_down", "component_name": "queue" },
+            { "name": "in", "type": "component_deploy", "component_name": "db" },
+            { "name": "tell", "type": "action", "command": "true" },
         ] }],
     });
     AppConfig::from_json(&value).expect("a config")

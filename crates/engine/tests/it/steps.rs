@@ -102,6 +102,29 @@ fn what_others_need_is_not_torn_down_in_passing() {
     assert_eq!(steps(alone, false).expect("steps").iter().filter(|step| step.work.is_apply()).count(), 1);
 }
 
+#[test]
+fn dependents_that_are_switched_off_go_first() {
+    let (config, disabled, deployed) = (app(), names(&["api", "db"]), names(&["api", "db"]));
+    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };
+    let kind = K::TeardownComponent { component: "db".into(), with_dependents: false, force: false };
+    let steps = engine::plan(&Request { kind, plan_only: false, deployed: false }, at, &mut ids()).expect("steps");
+    let torn: Vec<&str> = steps.iter().filter(|step| step.work.is_apply()).map(|step| step.name.as_str()).collect();
+    assert_eq!(torn, ["teardown api", "teardown db"]);
+}
+
+#[test]
+fn a_sandbox_that_the_app_has_no_longer_is_torn_down_once() {
+    let (mut config, none) = (app(), names(&[]));
+    config.sandbox = None;
+    let count = |sandbox_deployed| {
+        let at = Situation { config: &config, disabled: &none, deployed: &none, sandbox_deployed, now: NOW };
+        let request = Request { kind: K::Deprovision, plan_only: false, deployed: false };
+        let steps = engine::plan(&request, at, &mut ids()).expect("steps");
+        steps.iter().filter(|step| step.name == "deprovision sandbox apply plan").count()
+    };
+    assert_eq!((count(true), count(false)), (1, 0));
+}
+
 /// A step waits only for steps before it: one pass starts all that can start.
 #[test]
 fn slots_are_in_order() {

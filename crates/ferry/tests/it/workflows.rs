@@ -212,6 +212,16 @@ async fn a_whole_life(backend: Backend) {
     let generations = rehearsal.generations("one", None).await;
     assert_eq!((generations["components/queue"], generations["components/db"]), (3, 1), "only what differs moves");
 
+    // An install that never had version 1 goes back to it, and works with it: also what the rollback did not touch.
+    rehearsal.install("two").await;
+    let id = rehearsal.newest("two").await;
+    client.approve_all(&id).await.unwrap();
+    rehearsal.until(&id, "success").await;
+    rehearsal.done("two", json!({ "type": "deploy_components", "config_version": 1 })).await;
+    let moved = rehearsal.done("two", json!({ "type": "manual_deploy", "component": "db" })).await;
+    assert_eq!(moved.config_version, 1);
+    rehearsal.done("two", json!({ "type": "reprovision_sandbox", "skip_components": true })).await;
+
     // A look changes nothing.
     let look = rehearsal.done("one", json!({ "type": "drift_run", "component": "db" })).await;
     assert_eq!(step(&look, "sync and plan db").status.status, "no-drift");

@@ -48,7 +48,7 @@ pub async fn check_session(report: &mut Report, state: &StateDir, url: &str, ca_
         Err(error) => {
             let hint = match error.over() {
                 Some(Over::Fenced) => format!("stop the other runner, or {}", state.join_again()),
-                Some(Over::Revoked) => "ask the vendor for a new join command".to_owned(),
+                Some(Over::Revoked) => format!("to run this install again, {}", state.join_again()),
                 None => {
                     let hint = if let CallError::Refused(body) = &error { body.hint.clone() } else { None };
                     hint.unwrap_or_else(|| "see the checks above".into())

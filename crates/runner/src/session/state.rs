@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::{ExecutionDir, remove_tree};
 use crate::doctor::{KEY_FILE, LOCK_FILE};
-use crate::rescue;
 use crate::vault::Tools;
+use crate::{process, rescue};
 
 const SESSION_FILE: &str = "session.json";
 const DISABLED_FILE: &str = "disabled";
@@ -211,6 +211,12 @@ impl StateDir {
             bail!(
                 "{} is still running. Wait for it to end, or stop it with `ferry-runner disable` while the runner runs; then reset again. Nothing was deleted",
                 alive.name()
+            );
+        }
+        if let Some(left) = dirs.iter().find(|dir| process::is_left_running(dir)) {
+            bail!(
+                "a program that {} started is still running, though its executor is gone. Wait for it to end, or start the runner, which ends it and keeps what it leaves; then reset again. Nothing was deleted",
+                left.name()
             );
         }
         for dir in &dirs {

@@ -293,12 +293,22 @@ async fn toggle(
         let mut new = NewWorkflow::new(kind);
         new.request.plan_only = request.value.plan_only;
         let idem = request.idempotency(&at.owner.account.id);
-        workflow_id = state.conductor.start_workflow(&turned, new, &at.owner.account.id, idem).await?.to_string();
+        let started = state.conductor.start_workflow(&turned, new, &at.owner.account.id, idem).await;
+        workflow_id = started.map_err(switch_those_off_first)?.to_string();
     }
     if !request.value.plan_only {
         change(&state, &at, &install, changes).await?;
     }
     Ok((StatusCode::CREATED, Json(wire::WorkflowStarted { workflow_id })))
+}
+
+fn switch_those_off_first(error: StoreError) -> ApiError {
+    let hint = match &error {
+        StoreError::HasDependents { dependents, .. } => Some(format!("switch off {} first", dependents.join(", "))),
+        _ => None,
+    };
+    let error = ApiError::from(error);
+    if let Some(hint) = hint { error.hint(hint) } else { error }
 }
 
 /// An install as a file, which `ferry installs sync` takes. Sensitive inputs are left out.

@@ -240,6 +240,7 @@ impl<'a> View<'a> {
                 moved: plan.changes.moved,
                 forget: plan.changes.forget,
                 other: plan.changes.other,
+                recorded: plan.changes.recorded,
             }),
             policies: step.plan.as_ref().filter(|plan| plan.policies.asked > 0).map(|plan| wire::PolicyCounts {
                 asked: plan.policies.asked,

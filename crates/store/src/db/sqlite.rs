@@ -57,8 +57,13 @@ struct Readers {
 
 impl Sqlite {
     pub(super) fn open(path: &Path, readers: usize) -> Result<Self> {
-        // SQLite gives the files beside it the same mode.
+        // SQLite gives the files beside it the same mode when it makes them; those of an earlier crash are there already.
         crate::private_file(path, false).map_err(|e| StoreError::Config(e.to_string()))?;
+        for beside in ["-wal", "-shm"].map(|end| std::path::PathBuf::from(format!("{}{end}", path.display()))) {
+            if beside.exists() {
+                crate::private_file(&beside, false).map_err(|e| StoreError::Config(e.to_string()))?;
+            }
+        }
         let connection = Connection::open(path)?;
         prepare(&connection)?;
         let (writer, requests) = mpsc::sync_channel(QUEUE);

@@ -49,8 +49,9 @@ fn sealed_files_of_a_forgotten_install_are_deleted() {
         let (s, org, at) = (&world.store, &world.org, workspace(&world).await?);
         let new = state(&world, &at, person(), "one", 1);
         let (upload, other) = (new.file.upload_id.clone(), UploadId::new(world.now(), unique()));
+        let second_day = world.now().plus_s(2 * 86_400);
         for upload in [&upload, &other] {
-            assert!(s.claim_sealed(org, &world.install, upload, world.now()).await?);
+            assert!(s.claim_sealed(org, &world.install, upload, second_day).await?);
             for piece in 0..new.file.pieces {
                 s.blobs().put(&piece_key(org, upload, piece), Bytes::from_static(b"sealed")).await?;
             }
@@ -61,13 +62,16 @@ fn sealed_files_of_a_forgotten_install_are_deleted() {
         assert_eq!((s.orphans(LATER, 100).await?, s.missing_objects().await?), (vec![], vec![]), "all is named");
         // An upload that was cut off: no state, plan or result names it.
         let cut = UploadId::new(world.now(), unique());
-        assert!(s.claim_sealed(org, &world.install, &cut, world.now()).await?);
+        assert!(s.claim_sealed(org, &world.install, &cut, second_day).await?);
         s.blobs().put(&piece_key(org, &cut, 0), Bytes::from_static(b"sealed")).await?;
+        // On the first day, a server of the version before may have named what it got, without a note.
+        let early = UploadId::new(world.now(), unique());
+        assert!(s.claim_sealed(org, &world.install, &early, world.now()).await?);
         assert_eq!(s.drop_abandoned_uploads(EARLIER, 100).await?, 0, "too young");
         assert_eq!(s.drop_abandoned_uploads(LATER, 1).await?, 1, "bounded");
         assert_eq!(s.drop_abandoned_uploads(LATER, 100).await?, 1, "`other`, and never the one of the state");
         assert_eq!(s.sweep_orphans(LATER, 100).await? as u32, 1 + pieces);
-        assert!(s.sealed_is_of(&world.install, &upload).await?);
+        assert!(s.sealed_is_of(&world.install, &upload).await? && s.sealed_is_of(&world.install, &early).await?);
         for upload in [&other] {
             s.claim_sealed(org, &world.install, upload, world.now()).await?;
             for piece in 0..pieces {

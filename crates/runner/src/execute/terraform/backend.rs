@@ -248,7 +248,11 @@ async fn detached(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<
             }
             plain
         }
-        Err(error) => return refused(&error),
+        Err(error) => {
+            // Terraform writes it beside its module now: the room for that was set aside.
+            shared.execution.iter().for_each(reserve::release);
+            return refused(&error);
+        }
     };
     let shared = Arc::clone(shared);
     let task = tokio::spawn(async move {
