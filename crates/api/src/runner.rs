@@ -100,11 +100,11 @@ wire! {
         pub server_time: Timestamp,
         /// Never on the wire: jobs of a newer server that this runner can't read.
         #[serde(skip)]
-        pub strange: Vec<Strange>,
+        pub unreadable: Vec<UnreadableJob>,
     }
 
     /// What every job of every protocol says: enough to refuse it.
-    pub struct Strange {
+    pub struct UnreadableJob {
         pub job_type: String,
         pub execution_id: ExecutionId,
         pub epoch: u64,

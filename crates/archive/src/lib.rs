@@ -17,7 +17,7 @@ pub enum PackError {
     #[error("the link {} leads outside of the directory", .0.display())]
     LinkOutside(PathBuf),
     #[error("{} is neither a file, a directory nor a link", .0.display())]
-    Strange(PathBuf),
+    UnreadableJob(PathBuf),
     #[error("{} is too large: as an archive it may take {} MiB", .0.display(), .1 >> 20)]
     TooLarge(PathBuf, u64),
     #[error(transparent)]
@@ -97,7 +97,7 @@ fn append<W: Write>(builder: &mut tar::Builder<W>, root: &Path, path: &Path, lef
         builder.append_data(&mut header, path, file)?;
         return Ok(512 + metadata.len().next_multiple_of(512));
     } else {
-        return Err(PackError::Strange(full));
+        return Err(PackError::UnreadableJob(full));
     }
     Ok(512)
 }

@@ -20,7 +20,7 @@ pub(crate) fn pack(root: &Path) -> Result<(Digest, Vec<u8>)> {
             PackError::LinkOutside(_) => {
                 "a job sees only the files under the directory; replace the link by what it names"
             }
-            PackError::NotADirectory(_) | PackError::Strange(_) | PackError::Io(_) => "",
+            PackError::NotADirectory(_) | PackError::UnreadableJob(_) | PackError::Io(_) => "",
         };
         let told = CliError::failed(error.to_string());
         if hint.is_empty() { told } else { told.hint(hint) }

@@ -30,7 +30,7 @@ pub struct Point {
     pub name: &'static str,
     pub process: Process,
     /// What is under way when the point is come by; the test makes it so.
-    pub scene: Scene,
+    pub story: Story,
     /// When the runner dies here. The death of the server alone never costs a job.
     pub runner: Fate,
     /// When the executor dies here; None where there is none.
@@ -38,7 +38,7 @@ pub struct Point {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scene {
+pub enum Story {
     /// An action is run.
     Action,
     /// An action runs already.
@@ -58,19 +58,19 @@ pub enum Scene {
 }
 
 const fn runner(name: &'static str, runner: Fate, executor: Option<Fate>) -> Point {
-    Point { name, process: Process::Runner, scene: Scene::Action, runner, executor }
+    Point { name, process: Process::Runner, story: Story::Action, runner, executor }
 }
 
 const fn executor(name: &'static str, own: Fate) -> Point {
-    Point { name, process: Process::Executor, scene: Scene::Action, runner: Fate::Finishes, executor: Some(own) }
+    Point { name, process: Process::Executor, story: Story::Action, runner: Fate::Finishes, executor: Some(own) }
 }
 
 const fn server(name: &'static str, executor: Option<Fate>) -> Point {
-    Point { name, process: Process::Server, scene: Scene::Action, runner: Fate::Finishes, executor }
+    Point { name, process: Process::Server, story: Story::Action, runner: Fate::Finishes, executor }
 }
 
-const fn during(scene: Scene, point: Point) -> Point {
-    Point { scene, ..point }
+const fn during(story: Story, point: Point) -> Point {
+    Point { story, ..point }
 }
 
 use Fate::{Finishes, Unknown};
@@ -78,22 +78,22 @@ use Fate::{Finishes, Unknown};
 /// Every point that there is. A unit test compares it with the code; the crash matrix goes through it.
 pub const POINTS: &[Point] = &[
     // The session, in the order of a job's way.
-    during(Scene::Join, runner("runner.key_written", Finishes, None)),
-    during(Scene::Join, runner("runner.joined", Finishes, None)),
+    during(Story::Join, runner("runner.key_written", Finishes, None)),
+    during(Story::Join, runner("runner.joined", Finishes, None)),
     runner("runner.poll_answered", Finishes, None),
     runner("runner.prepared", Finishes, None),
     runner("runner.before_start", Finishes, None),
     runner("runner.start_acked", Finishes, None),
     runner("runner.started_marked", Finishes, None),
     runner("runner.spawned", Finishes, None),
-    during(Scene::Running, runner("runner.before_renew", Finishes, Some(Unknown))),
-    during(Scene::Running, runner("runner.renewed", Finishes, Some(Unknown))),
-    during(Scene::Running, runner("runner.before_log", Finishes, Some(Unknown))),
-    during(Scene::Running, runner("runner.log_acked", Finishes, Some(Unknown))),
+    during(Story::Running, runner("runner.before_renew", Finishes, Some(Unknown))),
+    during(Story::Running, runner("runner.renewed", Finishes, Some(Unknown))),
+    during(Story::Running, runner("runner.before_log", Finishes, Some(Unknown))),
+    during(Story::Running, runner("runner.log_acked", Finishes, Some(Unknown))),
     runner("runner.before_result", Finishes, None),
     runner("runner.result_acked", Finishes, None),
     runner("runner.before_remove", Finishes, None),
-    during(Scene::Adopt, runner("runner.adopt", Finishes, Some(Unknown))),
+    during(Story::Adopt, runner("runner.adopt", Finishes, Some(Unknown))),
     // The executor.
     executor("executor.locked", Unknown),
     executor("executor.verified", Unknown),
@@ -104,39 +104,39 @@ pub const POINTS: &[Point] = &[
     executor("executor.between_steps", Unknown),
     executor("executor.before_result", Unknown),
     executor("executor.result_written", Finishes),
-    during(Scene::Plan, executor("executor.before_plan", Finishes)),
-    during(Scene::Plan, executor("executor.planned", Finishes)),
-    during(Scene::Plan, executor("executor.before_plan_kept", Finishes)),
-    during(Scene::Plan, executor("executor.plan_kept", Finishes)),
-    during(Scene::Apply, executor("executor.before_apply", Unknown)),
-    during(Scene::Apply, executor("executor.state_locked", Unknown)),
-    during(Scene::Apply, executor("executor.before_state", Unknown)),
-    during(Scene::Apply, executor("executor.state_saved", Unknown)),
-    during(Scene::Apply, executor("executor.before_state_unlock", Unknown)),
-    during(Scene::Apply, executor("executor.applied", Unknown)),
+    during(Story::Plan, executor("executor.before_plan", Finishes)),
+    during(Story::Plan, executor("executor.planned", Finishes)),
+    during(Story::Plan, executor("executor.before_plan_kept", Finishes)),
+    during(Story::Plan, executor("executor.plan_kept", Finishes)),
+    during(Story::Apply, executor("executor.before_apply", Unknown)),
+    during(Story::Apply, executor("executor.state_locked", Unknown)),
+    during(Story::Apply, executor("executor.before_state", Unknown)),
+    during(Story::Apply, executor("executor.state_saved", Unknown)),
+    during(Story::Apply, executor("executor.before_state_unlock", Unknown)),
+    during(Story::Apply, executor("executor.applied", Unknown)),
     // The server.
-    during(Scene::Join, server("server.before_join", None)),
-    during(Scene::Join, server("server.joined", None)),
+    during(Story::Join, server("server.before_join", None)),
+    during(Story::Join, server("server.joined", None)),
     server("server.enqueued", None),
     server("server.before_claim", None),
     server("server.claimed", None),
     server("server.before_start", None),
     server("server.started", None),
-    during(Scene::Running, server("server.before_renew", Some(Unknown))),
-    during(Scene::Running, server("server.renewed", Some(Unknown))),
-    during(Scene::Running, server("server.before_log", Some(Unknown))),
-    during(Scene::Running, server("server.log_stored", Some(Unknown))),
+    during(Story::Running, server("server.before_renew", Some(Unknown))),
+    during(Story::Running, server("server.renewed", Some(Unknown))),
+    during(Story::Running, server("server.before_log", Some(Unknown))),
+    during(Story::Running, server("server.log_stored", Some(Unknown))),
     server("server.before_result", None),
     server("server.result_written", None),
-    during(Scene::Silence, server("server.leases_ended", Some(Unknown))),
-    during(Scene::Seal, server("server.segment_put", None)),
-    during(Scene::Seal, server("server.segment_noted", None)),
-    during(Scene::Plan, server("server.before_plan", Some(Finishes))),
-    during(Scene::Plan, server("server.plan_kept", Some(Finishes))),
-    during(Scene::Apply, server("server.before_state_lock", Some(Unknown))),
-    during(Scene::Apply, server("server.state_locked", Some(Unknown))),
-    during(Scene::Apply, server("server.before_state", Some(Unknown))),
-    during(Scene::Apply, server("server.state_written", Some(Unknown))),
+    during(Story::Silence, server("server.leases_ended", Some(Unknown))),
+    during(Story::Seal, server("server.segment_put", None)),
+    during(Story::Seal, server("server.segment_noted", None)),
+    during(Story::Plan, server("server.before_plan", Some(Finishes))),
+    during(Story::Plan, server("server.plan_kept", Some(Finishes))),
+    during(Story::Apply, server("server.before_state_lock", Some(Unknown))),
+    during(Story::Apply, server("server.state_locked", Some(Unknown))),
+    during(Story::Apply, server("server.before_state", Some(Unknown))),
+    during(Story::Apply, server("server.state_written", Some(Unknown))),
 ];
 
 /// A place where a test may stop this process.

@@ -109,7 +109,7 @@ enum StateCommand {
 #[derive(Args)]
 struct Custody {
     #[command(flatten)]
-    place: Place,
+    place: StateDirArg,
     #[command(flatten)]
     tools: ToolArgs,
     #[arg(long)]
@@ -155,7 +155,7 @@ struct Session {
     #[arg(long = "trust-key", env = "FERRY_RUNNER_TRUST_KEY", value_delimiter = ',')]
     trust_keys: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    place: StateDirArg,
     /// More root certificates, in PEM
     #[arg(long, env = "FERRY_RUNNER_CA_FILE")]
     ca_file: Option<PathBuf>,
@@ -204,7 +204,7 @@ impl From<ToolArgs> for Tools {
 }
 
 #[derive(Args)]
-struct Place {
+struct StateDirArg {
     /// Where the runner keeps its key, its executions and its switch
     #[arg(long, env = "FERRY_RUNNER_STATE_DIR", default_value = "/var/lib/ferry-runner")]
     state_dir: PathBuf,
@@ -213,7 +213,7 @@ struct Place {
 #[derive(Args)]
 struct Look {
     #[command(flatten)]
-    place: Place,
+    place: StateDirArg,
     /// Check this Runner API instead of the one the runner has joined (doctor only)
     #[arg(long, env = "FERRY_RUNNER_URL", default_value = "")]
     url: String,

@@ -213,7 +213,7 @@ impl World {
     }
 
     fn fault_server(&mut self) {
-        if self.server.desk.is_none() {
+        if self.server.api.is_none() {
             return;
         }
         let in_order = self.chance.one_in(3);

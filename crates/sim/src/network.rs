@@ -119,13 +119,13 @@ impl World {
     }
 
     fn arrive(&mut self, machine: usize, caller: Option<Caller>, request: Request, call: Option<u64>) {
-        let Some(desk) = self.server.desk.clone() else {
+        let Some(api) = self.server.api.clone() else {
             return self.reply(machine, call, Err(lost()));
         };
         self.touched = true;
         self.requests += 1;
         if let Request::Join(wanted) = &request {
-            let answer = ready(desk.join(wanted));
+            let answer = ready(api.join(wanted));
             let outcome = answer.map(|a| Reply::Join(Box::new(a))).map_err(CallError::Refused);
             return self.reply(machine, call, outcome);
         }
@@ -138,14 +138,14 @@ impl World {
                 self.after(hold_ms, move |w| w.look(id, true));
                 return self.look(id, false);
             }
-            Request::Renew(executions) => ready(desk.renew(&caller, &RenewRequest { executions })).map(Reply::Renew),
-            Request::Start { id, token } => ready(desk.start(&caller, (&id, &token))).map(|_| Reply::Done),
-            Request::Log { id, token, batch } => ready(desk.append_log(&caller, (&id, &token), batch)).map(Reply::Log),
+            Request::Renew(executions) => ready(api.renew(&caller, &RenewRequest { executions })).map(Reply::Renew),
+            Request::Start { id, token } => ready(api.start(&caller, (&id, &token))).map(|_| Reply::Done),
+            Request::Log { id, token, batch } => ready(api.append_log(&caller, (&id, &token), batch)).map(Reply::Log),
             Request::Result { id, token, epoch, result } => {
                 let wanted = ResultRequest { epoch, result: *result };
-                ready(desk.result(&caller, (&id, &token), &wanted)).map(|_| Reply::Done)
+                ready(api.result(&caller, (&id, &token), &wanted)).map(|_| Reply::Done)
             }
-            Request::Leave | Request::Join(_) => ready(desk.leave(&caller)).map(|()| Reply::Done),
+            Request::Leave | Request::Join(_) => ready(api.leave(&caller)).map(|()| Reply::Done),
         };
         self.reply(machine, call, outcome.map_err(CallError::Refused));
     }
@@ -188,13 +188,13 @@ impl World {
     /// The server is gone: whatever lay on it breaks off. Stopped in good order, it answers what it holds.
     pub(crate) fn server_down(&mut self, in_order: bool) {
         self.say(None, || format!("the server {}", if in_order { "is stopped" } else { "dies" }));
-        if in_order && let Some(desk) = self.server.desk.clone() {
-            desk.stop();
+        if in_order && let Some(api) = self.server.api.clone() {
+            api.stop();
             for held in self.server.held.keys().copied().collect::<Vec<_>>() {
                 self.look(held, false);
             }
         }
-        self.server.desk = None;
+        self.server.api = None;
         for (_, held) in std::mem::take(&mut self.server.held) {
             self.reply(held.machine, held.call, Err(lost()));
         }
@@ -202,7 +202,7 @@ impl World {
     }
 
     pub(crate) fn server_up(&mut self) {
-        if self.server.desk.is_some() {
+        if self.server.api.is_some() {
             return;
         }
         self.touched = true;

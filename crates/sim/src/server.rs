@@ -1,5 +1,5 @@
 //! The control plane of a simulation: the real store in memory, the real conductor, and the real handlers, with a clock that
-//! the simulation moves. What a server's death costs is what lies in `desk` and `held`.
+//! the simulation moves. What a server's death costs is what lies in `api` and `held`.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use conductor::{Conductor, Draw, Keep, NewAction, NewRunnerJob, Pace, Timing};
 use model::runner::{RunnerKind, RunnerSettings};
 use model::spec::{Limits, StepSpec, Work};
 use model::{AccountId, Clock, CredentialId, JobId, OrgId, Outcome};
-use server::{Caller, Desk};
+use server::{Caller, RunnerApi};
 use store::{Idempotency, Install, Job, Runner, RunnerChange, Store};
 
 use crate::chance::Chance;
@@ -44,7 +44,7 @@ impl Wake for Bell {
 
 pub(crate) struct Server {
     pub(crate) store: Store,
-    pub(crate) desk: Option<Desk>,
+    pub(crate) api: Option<RunnerApi>,
     pub(crate) held: BTreeMap<u64, Held>,
     pub(crate) org: OrgId,
     pub(crate) timing: Timing,
@@ -67,7 +67,7 @@ impl Server {
         let Founding { store, clock, draw, account, org, .. } = founding;
         let mut server = Self {
             store,
-            desk: None,
+            api: None,
             held: BTreeMap::new(),
             org,
             timing,
@@ -87,7 +87,7 @@ impl Server {
     pub(crate) fn up(&mut self) -> store::Result<()> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let conductor = ready(Conductor::new(self.store.clone(), clock, self.timing))?.drawing(Arc::clone(&self.draw));
-        self.desk = Some(Desk::new(conductor));
+        self.api = Some(RunnerApi::new(conductor));
         Ok(())
     }
 
@@ -100,17 +100,17 @@ impl Server {
     }
 
     pub(crate) fn conductor(&self) -> Option<&Conductor> {
-        self.desk.as_ref().map(Desk::conductor)
+        self.api.as_ref().map(RunnerApi::conductor)
     }
 
     /// Begins to hold a poll; it is not looked at yet.
     pub(crate) fn hold(&mut self, id: u64, caller: Caller, wanted: PollRequest, call: Option<u64>, machine: usize) {
-        let Some(desk) = self.desk.clone() else { return };
+        let Some(api) = self.api.clone() else { return };
         let over = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&over);
         let hold_over =
             std::future::poll_fn(move |_| if flag.load(Ordering::Relaxed) { Poll::Ready(()) } else { Poll::Pending });
-        let future = Box::pin(async move { desk.poll(&caller, &wanted, hold_over).await });
+        let future = Box::pin(async move { api.poll(&caller, &wanted, hold_over).await });
         self.held.insert(id, Held { future, over, call, machine });
     }
 
@@ -134,9 +134,9 @@ impl Server {
 
     /// What the reconcilers do, each at its own pace.
     pub(crate) fn reconcile(&self, round: u64, health: bool) -> store::Result<()> {
-        let Some(desk) = &self.desk else { return Ok(()) };
-        ready(desk.flush())?;
-        let conductor = desk.conductor();
+        let Some(api) = &self.api else { return Ok(()) };
+        ready(api.flush())?;
+        let conductor = api.conductor();
         ready(conductor.reconcile_leases())?;
         if round.is_multiple_of(8) {
             ready(conductor.reconcile_logs(Pace::default()))?;
@@ -151,7 +151,7 @@ impl Server {
     }
 
     /// A user's request, perhaps repeated with the same key.
-    pub(crate) fn submit(&self, runner: usize, wanted: &Wanted) -> Option<JobId> {
+    pub(crate) fn submit(&self, runner: usize, wanted: &WantedJob) -> Option<JobId> {
         let conductor = self.conductor()?;
         let (runner, install, _) = &self.runners[runner];
         let idem = Idempotency {
@@ -221,7 +221,7 @@ fn add_runner(founding: &Founding, name: String, chance: &mut Chance) -> store::
 
 /// A job that a user wants.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedJob {
     pub(crate) key: String,
     /// It changes nothing, so it may be tried again.
     pub(crate) reads: bool,

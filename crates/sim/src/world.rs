@@ -13,7 +13,7 @@ use crate::check::Check;
 use crate::founding::ready;
 use crate::machine::{Machine, Process};
 use crate::network::Call;
-use crate::server::{Server, Wanted};
+use crate::server::{Server, WantedJob};
 use crate::{Fault, Line, Options, Report, Violation};
 
 type Act = Box<dyn FnOnce(&mut World)>;
@@ -167,11 +167,11 @@ impl World {
         let runner = self.chance.below(self.options.runners as u64) as usize;
         let reads = self.chance.one_in(4);
         let target = (!reads && !self.chance.one_in(3)).then(|| format!("t{}", self.chance.below(TARGETS)));
-        let wanted = Wanted { key: format!("k{n}"), reads, target, priority: self.chance.below(2) as i64 };
+        let wanted = WantedJob { key: format!("k{n}"), reads, target, priority: self.chance.below(2) as i64 };
         self.ask(runner, wanted);
     }
 
-    fn ask(&mut self, runner: usize, wanted: Wanted) {
+    fn ask(&mut self, runner: usize, wanted: WantedJob) {
         self.touched = true;
         let answer = self.server.submit(runner, &wanted);
         if let Some(job) = &answer {

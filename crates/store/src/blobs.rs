@@ -33,13 +33,13 @@ impl std::fmt::Debug for S3Options {
 #[derive(Clone)]
 pub struct Blobs {
     pub(crate) store: Arc<dyn ObjectStore>,
-    pub(crate) place: Place,
+    pub(crate) place: Writing,
     prefix: String,
 }
 
 /// How large blobs are written.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum Writing {
     /// To a file below this directory.
     Files(PathBuf, Hashes),
     /// In parts.
@@ -53,14 +53,14 @@ impl Blobs {
         }
         if url == crate::db::MEMORY {
             let store = Arc::new(object_store::memory::InMemory::new());
-            return Ok(Self { place: Place::Parts(Arc::clone(&store) as _), store, prefix: String::new() });
+            return Ok(Self { place: Writing::Parts(Arc::clone(&store) as _), store, prefix: String::new() });
         }
         let dir = url.strip_prefix("file://").unwrap_or(url);
         crate::private_dir(dir.as_ref()).map_err(|e| StoreError::Config(e.to_string()))?;
         let store = object_store::local::LocalFileSystem::new_with_prefix(dir)
             .map_err(|e| StoreError::Config(e.to_string()))?
             .with_fsync(true);
-        let place = Place::Files(PathBuf::from(dir), Hashes::default());
+        let place = Writing::Files(PathBuf::from(dir), Hashes::default());
         Ok(Self { store: Arc::new(store), place, prefix: String::new() })
     }
 
@@ -86,7 +86,7 @@ impl Blobs {
             }
         }
         let store = Arc::new(builder.build().map_err(|e| StoreError::Config(e.to_string()))?);
-        let place = Place::Parts(Arc::clone(&store) as _);
+        let place = Writing::Parts(Arc::clone(&store) as _);
         let prefix = if prefix.is_empty() { String::new() } else { format!("{}/", prefix.trim_end_matches('/')) };
         Ok(Self { store, place, prefix })
     }

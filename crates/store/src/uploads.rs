@@ -25,7 +25,7 @@ use sha2::digest::common::hazmat::SerializableState as _;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
-use crate::blobs::Place;
+use crate::blobs::Writing;
 use crate::{Blobs, Result, StoreError};
 
 /// What is read from a file at a time.
@@ -302,18 +302,18 @@ fn tails_of(key: &str) -> String {
 impl Blobs {
     /// Whether the database has to say who writes to an upload, and what is there of it.
     pub fn keeps_progress(&self) -> bool {
-        matches!(self.place, Place::Parts(_))
+        matches!(self.place, Writing::Parts(_))
     }
 
     /// Opens an upload, new or paused; a second one at a time is a conflict. `progress` is what `pause` gave.
     pub async fn writer(&self, key: &str, progress: Option<&str>) -> Result<Writer> {
         match &self.place {
-            Place::Files(dir, hashes) => {
+            Writing::Files(dir, hashes) => {
                 let (dir, key, hashes) = (dir.clone(), key.to_owned(), hashes.clone());
                 let sink = blocking(move || FileSink::open(&dir, &key, hashes)).await?;
                 Ok(Writer { sink: Sink::File(Arc::new(Mutex::new(sink))) })
             }
-            Place::Parts(store) => {
+            Writing::Parts(store) => {
                 let (path, tails) = (self.path(key), self.path(&tails_of(key)));
                 let (mut kept, mut hash, mut buffer) = (Kept::default(), Sha256::new(), Vec::new());
                 if let Some(text) = progress {
@@ -340,8 +340,8 @@ impl Blobs {
     /// How many bytes of an upload are there.
     pub async fn upload_size(&self, key: &str, progress: Option<&str>) -> Result<u64> {
         match &self.place {
-            Place::Files(..) => Ok(self.size(key).await?.unwrap_or(0)),
-            Place::Parts(_) => {
+            Writing::Files(..) => Ok(self.size(key).await?.unwrap_or(0)),
+            Writing::Parts(_) => {
                 let kept = progress.map(serde_json::from_str::<Kept>).transpose();
                 Ok(kept.map_err(|_| StoreError::corrupt("upload"))?.map_or(0, |kept| kept.size))
             }
@@ -351,12 +351,12 @@ impl Blobs {
     /// How many bytes a blob has; `None` when it is not there.
     pub async fn size(&self, key: &str) -> Result<Option<u64>> {
         match &self.place {
-            Place::Files(dir, _) => match tokio::fs::metadata(dir.join(key)).await {
+            Writing::Files(dir, _) => match tokio::fs::metadata(dir.join(key)).await {
                 Ok(found) => Ok(Some(found.len())),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(e) => Err(io_fault(e)),
             },
-            Place::Parts(_) => match self.store.head(&self.path(key)).await {
+            Writing::Parts(_) => match self.store.head(&self.path(key)).await {
                 Ok(found) => Ok(Some(found.size)),
                 Err(object_store::Error::NotFound { .. }) => Ok(None),
                 Err(e) => Err(store_fault(e)),
@@ -368,10 +368,10 @@ impl Blobs {
     pub async fn remove_upload(&self, key: &str, progress: Option<&str>) -> Result<()> {
         self.delete(key).await?;
         match &self.place {
-            Place::Files(_, hashes) => {
+            Writing::Files(_, hashes) => {
                 hashes.take(key);
             }
-            Place::Parts(store) => {
+            Writing::Parts(store) => {
                 let kept = progress.and_then(|text| serde_json::from_str::<Kept>(text).ok()).unwrap_or_default();
                 if let Some(id) = kept.multipart {
                     // Parts of an upload that was completed or ended before are gone.
@@ -386,7 +386,7 @@ impl Blobs {
 
     /// Removes what the requests of an upload have left between them.
     pub async fn remove_tails(&self, key: &str) -> Result<()> {
-        if let Place::Parts(_) = &self.place {
+        if let Writing::Parts(_) = &self.place {
             let mut tails = self.store.list(Some(&self.path(&tails_of(key))));
             while let Some(tail) = tails.try_next().await.map_err(store_fault)? {
                 match self.store.delete(&tail.location).await {
@@ -401,7 +401,7 @@ impl Blobs {
     /// A part of a blob of this size. A blob that has another size is damaged, and is not served.
     pub async fn read(&self, key: &str, size: u64, range: Range<u64>) -> Result<BlobStream> {
         match &self.place {
-            Place::Files(dir, _) => {
+            Writing::Files(dir, _) => {
                 let path = dir.join(key);
                 let first = room_for(range.end.saturating_sub(range.start));
                 let open = move || {
@@ -418,7 +418,7 @@ impl Blobs {
                 let (file, left, first) = blocking(open).await?;
                 Ok(pieces(file, left, first))
             }
-            Place::Parts(_) => {
+            Writing::Parts(_) => {
                 if range.is_empty() {
                     return Ok(futures::stream::empty().boxed());
                 }

@@ -71,7 +71,7 @@ pub(crate) fn find(text: &str, tree: &Tree) -> Vec<Reference> {
         levels: 0,
     };
     finder.nodes(&tree.body, &root);
-    let mut place = Place { text, pos: 0, line: 1, column: 1 };
+    let mut place = LineCounter { text, pos: 0, line: 1, column: 1 };
     let reference = |((pos, path), (optional, whole))| {
         let (line, column) = place.advance(pos);
         Reference { path, line, column, optional, whole }
@@ -80,14 +80,14 @@ pub(crate) fn find(text: &str, tree: &Tree) -> Vec<Reference> {
 }
 
 /// Line and column of places in rising order; each character is counted once.
-struct Place<'a> {
+struct LineCounter<'a> {
     text: &'a str,
     pos: usize,
     line: usize,
     column: usize,
 }
 
-impl Place<'_> {
+impl LineCounter<'_> {
     fn advance(&mut self, pos: usize) -> (usize, usize) {
         for c in self.text[self.pos..pos].chars() {
             (self.line, self.column) = if c == '\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };

@@ -9,7 +9,7 @@ use api::runner::{Assignment, JoinAnswer};
 use model::papers::Signatory;
 use model::runner::RunnerReport;
 use model::{ExecutionId, ExecutionResult, Outcome, RunnerId};
-use runner::session::{About, CallError, Core, Door, Effect, Ending, Event, SessionClient, now, random_hex};
+use runner::session::{About, CallError, Core, Effect, Ending, Event, SessionClient, Unjoined, now, random_hex};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -90,7 +90,7 @@ impl Drone {
         let mut seed = [0; 32];
         seed.copy_from_slice(&random_hex::<16>().as_bytes()[..32]);
         let key = Signatory::from_seed(&seed);
-        let joined = Door { http, url }.join(&command.credential, &key, "drone").await?;
+        let joined = Unjoined { http, url }.join(&command.credential, &key, "drone").await?;
         let client = SessionClient::new(http.clone(), url, joined.runner_id.clone(), joined.generation, key)
             .with_hold(joined.timing.hold_s);
         Ok(Self { client, joined })

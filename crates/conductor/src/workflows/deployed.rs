@@ -8,7 +8,7 @@ use model::{JobId, JobState, PartStatus};
 use serde_json::{Value, json};
 use store::{Result, StoreError};
 
-use super::scene::Scene;
+use super::context::WorkflowContext;
 
 /// The spec of the last apply of a part.
 pub(super) struct Applied {
@@ -20,7 +20,7 @@ pub(super) fn status_of(part: &Value) -> PartStatus {
     PartStatus::parse(part["status"].as_str())
 }
 
-impl Scene<'_> {
+impl WorkflowContext<'_> {
     /// Whether a step works with what was deployed, and not with what the workflow's config says.
     pub(super) fn is_about_deployed(&self, step: &Step) -> bool {
         self.loaded.body.request.is_about_deployed(&step.work)

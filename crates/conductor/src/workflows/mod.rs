@@ -1,9 +1,9 @@
 //! Performs workflows: reads one, lets the engine decide, writes the next state if nobody else has, and only then does what was
 //! decided. Whatever dies in between, the next look finds it where it was.
 
+mod context;
 mod deployed;
 mod policies;
-mod scene;
 mod scripts;
 mod simulate;
 mod terraform;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::reconcile::go_on;
 use crate::{Conductor, trace};
-use scene::{Known, Scene};
+use context::{Known, WorkflowContext};
 
 /// Steps of one workflow that may be in progress at once.
 const PARALLEL: usize = 16;
@@ -315,7 +315,7 @@ impl Conductor {
         for _ in 0..TRIES {
             let loaded = self.workflow(org, id).await?;
             let install = self.store.install(org, loaded.row.install_id.as_str()).await?;
-            let mut scene = Scene::new(self, install, &loaded).await?;
+            let mut scene = WorkflowContext::new(self, install, &loaded).await?;
             let now = self.now();
             let (moves, held) = self.held(&loaded).await?;
             let approve_all = scene.install.settings["approval_option"] == "approve-all";
@@ -394,7 +394,7 @@ impl Conductor {
 
     /// Does what follows from the steps in progress, also for a server that died before it could: those without a job get one, and
     /// jobs of a cancelled workflow are interrupted. What could not be begun has ended.
-    async fn perform(&self, scene: &mut Scene<'_>, workflow: &Workflow, actor: &str) -> Result<Vec<Event>> {
+    async fn perform(&self, scene: &mut WorkflowContext<'_>, workflow: &Workflow, actor: &str) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         for id in std::mem::take(&mut scene.jobless) {
             let step = workflow.steps.iter().find(|step| step.id == id && step.status == StepStatus::InProgress);
@@ -450,7 +450,7 @@ impl Conductor {
 fn change(
     loaded: &Loaded,
     workflow: &Workflow,
-    outbox: scene::Outbox,
+    outbox: context::Outbox,
     due_at: Option<Timestamp>,
     moves: i64,
     actor: &str,

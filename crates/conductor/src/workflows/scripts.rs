@@ -6,13 +6,13 @@ use engine::{Ended, Step, Work, Workflow};
 use serde_json::json;
 use store::{EntityKind, Given, Result, StoreError};
 
-use super::scene::Scene;
+use super::context::WorkflowContext;
 use crate::Document;
 use crate::app::InstallTree;
 use crate::runbooks::{runbook_inputs, script};
 use crate::submit::SyncedAction;
 
-impl Scene<'_> {
+impl WorkflowContext<'_> {
     /// Begins the work of a step; a step that can't begin has ended.
     pub(super) async fn start(&mut self, workflow: &Workflow, step: &Step) -> Result<Option<Ended>> {
         let started = match &step.work {

@@ -16,9 +16,9 @@ use model::{ConfigId, Digest, JobId, JobState, JobType, PartStatus, WorkspaceId,
 use serde_json::{Map, Value, json};
 use store::{BuildStatus, EntityKind, Job, Result, StoreError};
 
+use super::context::{Known, TRIED_INPUTS, WorkflowContext, plan_of, plan_step_of, unsupported};
 use super::deployed::{Applied, status_of};
 use super::policies;
-use super::scene::{Known, Scene, TRIED_INPUTS, plan_of, plan_step_of, unsupported};
 use crate::Document;
 use crate::recipes::policy_spec;
 use crate::sealed::{SEALED, remembered};
@@ -28,7 +28,7 @@ use crate::submit::{Draft, git, local_archive};
 const NAMED_MAX: usize = 5;
 
 /// What a module is given, before it is rendered.
-struct Wanted {
+struct ModuleSettings {
     version: String,
     module: Module,
     vars: BTreeMap<String, String>,
@@ -58,7 +58,7 @@ enum NotYet {
     Fails(String),
 }
 
-impl Scene<'_> {
+impl WorkflowContext<'_> {
     /// What is known of a step of Terraform.
     pub(super) async fn terraform(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
         let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
@@ -329,7 +329,7 @@ impl Scene<'_> {
     }
 
     /// Whether the module of a step is there.
-    async fn module_of(&mut self, step: &Step) -> Result<std::result::Result<Wanted, NotYet>> {
+    async fn module_of(&mut self, step: &Step) -> Result<std::result::Result<ModuleSettings, NotYet>> {
         let (config_id, document) = self.config_for(step).await?;
         match step.work.component() {
             Some(name) => self.component_module(&config_id, &document, name, step).await,
@@ -337,7 +337,7 @@ impl Scene<'_> {
         }
     }
 
-    fn sandbox_module(&self, document: &Document, step: &Step) -> std::result::Result<Wanted, NotYet> {
+    fn sandbox_module(&self, document: &Document, step: &Step) -> std::result::Result<ModuleSettings, NotYet> {
         let Some(sandbox) = &document.config.sandbox else {
             return Err(NotYet::Fails("the app has no sandbox".into()));
         };
@@ -351,7 +351,7 @@ impl Scene<'_> {
                 git(repo.ok_or_else(|| NotYet::Fails("the sandbox names no source".into()))?, true)
             }
         };
-        Ok(Wanted {
+        Ok(ModuleSettings {
             version: sandbox.terraform_version.clone().unwrap_or_else(|| "latest".into()),
             module: Module::Source { source },
             vars: sandbox.vars.clone(),
@@ -368,7 +368,7 @@ impl Scene<'_> {
         document: &Document,
         name: &str,
         step: &Step,
-    ) -> Result<std::result::Result<Wanted, NotYet>> {
+    ) -> Result<std::result::Result<ModuleSettings, NotYet>> {
         let Some(component) = document.config.components.iter().find(|known| known.common.name == name) else {
             return Ok(Err(NotYet::Fails(format!("the app has no component `{name}`"))));
         };
@@ -395,7 +395,7 @@ impl Scene<'_> {
             }
         };
         let timeout = component.common.deploy_timeout.as_deref().and_then(|text| parse_duration(text).ok());
-        Ok(Ok(Wanted {
+        Ok(Ok(ModuleSettings {
             version: kind.terraform_version.clone(),
             module: Module::Artifact {
                 repository: conductor.repository(org, &self.install.app_id, &entity.id),
@@ -412,7 +412,7 @@ impl Scene<'_> {
     /// Names the artifact that a step would deploy: part of what its plan is made of.
     pub(super) async fn artifact_of(&mut self, step: &Step) -> Result<String> {
         Ok(match self.module_of(step).await? {
-            Ok(Wanted { module: Module::Artifact { digest, .. }, .. }) => digest.to_string(),
+            Ok(ModuleSettings { module: Module::Artifact { digest, .. }, .. }) => digest.to_string(),
             _ => String::new(),
         })
     }

@@ -15,7 +15,7 @@ use store::{
     App, Commit, Config, ConfigStatus, Install, InstallInputs, MasterKeys, NewRunner, NewToken, Org, S3Options,
     Section, Store, StoreConfig, WorkflowRow,
 };
-use testkit::{FakeClock, Place};
+use testkit::{FakeClock, FreshDatabase};
 
 const MASTER: &str = "m1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -32,7 +32,7 @@ pub(crate) fn unique() -> u128 {
 }
 
 impl World {
-    pub(crate) async fn new(place: &Place, app: Value) -> Result<Self> {
+    pub(crate) async fn new(place: &FreshDatabase, app: Value) -> Result<Self> {
         let clock = FakeClock::default();
         let now = clock.now();
         let config = StoreConfig {

@@ -8,7 +8,7 @@ use api::headers;
 use model::papers::{RequestText, Signatory};
 use model::{JobState, Role};
 use reqwest::{Method, StatusCode};
-use runner::session::{Door, SessionClient, now, random_hex};
+use runner::session::{SessionClient, Unjoined, now, random_hex};
 use serde_json::{Value, json};
 use testkit::system::{System, script};
 
@@ -402,7 +402,7 @@ struct Session {
 async fn joined(system: &System, runner: &str, seed: u8) -> Session {
     let join = system.client.create_join_command(runner).await.unwrap();
     let key = Signatory::from_seed(&[seed; 32]);
-    let door = Door { http: &http(), url: &system.runner_url };
+    let door = Unjoined { http: &http(), url: &system.runner_url };
     let answer = door.join(&join.credential, &key, "test").await.unwrap();
     Session { runner: answer.runner_id.to_string(), generation: answer.generation, key }
 }

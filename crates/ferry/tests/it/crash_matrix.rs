@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use api::client::{Client, ClientError, JobFilter};
 use api::control::{CreateActionRun, CreateRunnerJob, Job, JoinCommand};
-use crash::{Fate, POINTS, Point, Process, Scene};
+use crash::{Fate, POINTS, Point, Process, Story};
 use model::{JobState, JobType};
 use rustix::process::Signal;
 use testkit::Backend;
@@ -136,7 +136,7 @@ impl Cell {
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     // What happens to Terraform is in a matrix of its own.
-    for point in POINTS.iter().filter(|point| !matches!(point.scene, Scene::Plan | Scene::Apply)) {
+    for point in POINTS.iter().filter(|point| !matches!(point.story, Story::Plan | Story::Apply)) {
         for victim in Victim::EACH {
             if !victim.is_executor() || point.executor.is_some() {
                 cells.push(Cell { point, time: 1, victim, work: Work::Action });
@@ -197,9 +197,9 @@ impl Lane {
     async fn play(&mut self, cell: &Cell) {
         self.played += 1;
         let name = format!("c{}", self.played);
-        let scene = cell.point.scene;
-        let held = matches!(scene, Scene::Running | Scene::Adopt | Scene::Silence | Scene::Seal);
-        if scene == Scene::Join {
+        let story = cell.point.story;
+        let held = matches!(story, Story::Running | Story::Adopt | Story::Silence | Story::Seal);
+        if story == Story::Join {
             self.runner.kill();
             fs_err::remove_dir_all(self.system.state_dir("a")).expect("no state directory");
         }
@@ -208,19 +208,19 @@ impl Lane {
             self.trap.set(cell.point, cell.time);
         }
         let submit = tokio::spawn(submit(self.submission(cell, &name)));
-        match scene {
-            Scene::Join => self.start_runner(),
-            Scene::Action | Scene::Plan | Scene::Apply => {}
-            Scene::Running | Scene::Adopt | Scene::Silence | Scene::Seal => {
+        match story {
+            Story::Join => self.start_runner(),
+            Story::Action | Story::Plan | Story::Apply => {}
+            Story::Running | Story::Adopt | Story::Silence | Story::Seal => {
                 self.system.until_witness(&name, "one").await;
-                if scene == Scene::Adopt {
+                if story == Story::Adopt {
                     self.runner.kill();
                 }
                 self.trap.set(cell.point, cell.time);
-                match scene {
-                    Scene::Adopt => self.start_runner(),
-                    Scene::Silence => self.runner.signal(Signal::STOP),
-                    Scene::Seal => self.system.open(&name),
+                match story {
+                    Story::Adopt => self.start_runner(),
+                    Story::Silence => self.runner.signal(Signal::STOP),
+                    Story::Seal => self.system.open(&name),
                     _ => {}
                 }
             }
@@ -241,7 +241,7 @@ impl Lane {
         if !cell.victim.is(cell.point.process) {
             self.trap.release(stopped);
         }
-        if scene == Scene::Silence {
+        if story == Story::Silence {
             self.runner.signal(Signal::CONT);
         }
         if cell.victim.is_server() {

@@ -13,7 +13,7 @@ use api::runner::{Held, PollRequest};
 use model::papers::Signatory;
 use model::runner::{HeldState, RunnerReport};
 use model::{ExecutionId, ExecutionResult, JobGroup, JobId, Outcome, Timestamp};
-use runner::session::{About, CallError, Door, SessionClient, random_hex};
+use runner::session::{About, CallError, SessionClient, Unjoined, random_hex};
 use testkit::Backend;
 use testkit::linear::{Answer, Call, Op, check};
 use testkit::system::{System, action, script};
@@ -205,7 +205,7 @@ async fn crew(system: &System, n: usize, url: String, ops: Arc<AtomicU64>, wante
     let join = control.create_join_command(install.runner_id.as_str()).await.unwrap();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let key = Signatory::from_seed(&[n as u8 + 1; 32]);
-    let joined = Door { http: &http, url: &url }.join(&join.credential, &key, "linear").await.unwrap();
+    let joined = Unjoined { http: &http, url: &url }.join(&join.credential, &key, "linear").await.unwrap();
     let session = SessionClient::new(http, &url, joined.runner_id, joined.generation, key);
     let (clock, mut seq, mut checked) = (Instant::now(), 0, 0);
     while ops.load(Ordering::Relaxed) < wanted {

@@ -257,7 +257,7 @@ async fn a_runner_sees_nothing_of_another_runner() {
     let join = system.client.create_join_command(second.runner_id.as_str()).await.unwrap();
     let key = Signatory::from_seed(&[3; 32]);
     let client = http();
-    let door = runner::session::Door { http: &client, url: &system.runner_url };
+    let door = runner::session::Unjoined { http: &client, url: &system.runner_url };
     let answer = door.join(&join.credential, &key, "test").await.unwrap();
     let other = SessionClient::new(client, &system.runner_url, answer.runner_id, answer.generation, key.clone());
     refused_as(other.spec(about).await, ErrorCode::NotFound);

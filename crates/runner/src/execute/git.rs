@@ -31,7 +31,7 @@ const COMMIT: usize = 40;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A repository, and what is wanted of it.
-pub(super) struct Wanted<'a> {
+pub(super) struct Checkout<'a> {
     pub(super) url: &'a str,
     pub(super) reference: Option<&'a str>,
     pub(super) submodules: bool,
@@ -46,7 +46,7 @@ fn bad(message: impl Into<String>) -> StepFailure {
 pub(super) async fn fetch(
     run: &mut Run<'_>,
     step: usize,
-    wanted: &Wanted<'_>,
+    wanted: &Checkout<'_>,
     known: Option<&str>,
     place: &Path,
 ) -> Result<BuiltFrom, StepFailure> {

@@ -39,7 +39,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::directory::{ExecutionContext, ExecutionDir, remove_tree};
 use crate::limits::Cgroups;
-use crate::oci::Pass;
+use crate::oci::RegistryTokens;
 use crate::process::{self, Host, Stop};
 use crate::secrets::Secrets;
 use crate::session::SessionClient;
@@ -65,7 +65,7 @@ pub trait ArtifactFetcher {
     fn client(&self, dir: &ExecutionDir) -> Result<SessionClient, String>;
 
     /// What lets an execution into Ferry's own registry.
-    fn pass(&self, dir: &ExecutionDir) -> Box<dyn Pass>;
+    fn pass(&self, dir: &ExecutionDir) -> Box<dyn RegistryTokens>;
 }
 
 /// How the work ended; the rest of the result is the same for all work.
@@ -130,14 +130,14 @@ impl ArtifactFetcher for NoArtifacts {
         Err("this executor has no session".into())
     }
 
-    fn pass(&self, _: &ExecutionDir) -> Box<dyn Pass> {
+    fn pass(&self, _: &ExecutionDir) -> Box<dyn RegistryTokens> {
         Box::new(NoPass)
     }
 }
 
 struct NoPass;
 
-impl Pass for NoPass {
+impl RegistryTokens for NoPass {
     fn token(&self) -> BoxFuture<'_, Result<RegistryAccess, String>> {
         Box::pin(async { Err("this executor has no way into the registry".into()) })
     }

@@ -40,7 +40,7 @@ pub(super) async fn fetch_git(
         return Err(StepFailure::new("bad_spec", "the source is no repository"));
     };
     let (reference, credentials) = (reference.as_deref(), credentials.as_ref());
-    let wanted = git::Wanted { url, reference, submodules: *submodules, credentials };
+    let wanted = git::Checkout { url, reference, submodules: *submodules, credentials };
     let from = Box::pin(git::fetch(run, step, &wanted, known, place)).await?;
     if known == Some(from.revision.as_str()) {
         return Ok((from, place.to_owned()));

@@ -66,7 +66,7 @@ impl OciError {
 }
 
 /// Gives tokens for Ferry's own registry.
-pub trait Pass: Send + Sync {
+pub trait RegistryTokens: Send + Sync {
     fn token(&self) -> BoxFuture<'_, std::result::Result<RegistryAccess, String>>;
 }
 
@@ -74,7 +74,7 @@ pub trait Pass: Send + Sync {
 pub enum Auth {
     Login(Option<Credentials>),
     /// Ferry's own registry.
-    Pass(Box<dyn Pass>),
+    RegistryTokens(Box<dyn RegistryTokens>),
 }
 
 /// One repository of a registry.
@@ -183,7 +183,7 @@ impl Remote {
         carries: bool,
     ) -> Result<Response> {
         let mut header = self.known_header();
-        if let (None, Auth::Pass(_)) = (&header, &self.auth) {
+        if let (None, Auth::RegistryTokens(_)) = (&header, &self.auth) {
             header = Some(self.sign_in("").await?);
         }
         let mut asked = false;
@@ -225,7 +225,7 @@ impl Remote {
     /// Answers a challenge; returns what to send as `Authorization`.
     async fn sign_in(&self, challenge: &str) -> Result<String> {
         let login = match &self.auth {
-            Auth::Pass(pass) => {
+            Auth::RegistryTokens(pass) => {
                 let access = pass.token().await.map_err(OciError::Bad)?;
                 return Ok(self.remember(
                     format!("Bearer {}", access.token),

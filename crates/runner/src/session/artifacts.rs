@@ -11,7 +11,7 @@ use super::client::CallError;
 use super::{About, SessionClient, StateDir};
 use crate::directory::ExecutionDir;
 use crate::net;
-use crate::oci::Pass;
+use crate::oci::RegistryTokens;
 
 const TRIES: u32 = 6;
 
@@ -64,14 +64,14 @@ impl crate::execute::ArtifactFetcher for SessionFetcher {
         connect(dir).map(|(client, _)| client)
     }
 
-    fn pass(&self, dir: &ExecutionDir) -> Box<dyn Pass> {
+    fn pass(&self, dir: &ExecutionDir) -> Box<dyn RegistryTokens> {
         Box::new(SessionPass(dir.clone()))
     }
 }
 
 struct SessionPass(ExecutionDir);
 
-impl Pass for SessionPass {
+impl RegistryTokens for SessionPass {
     fn token(&self) -> BoxFuture<'_, Result<RegistryAccess, String>> {
         Box::pin(async move {
             let (client, assignment) = connect(&self.0)?;

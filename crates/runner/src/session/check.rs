@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::papers::TrustedKeys;
 
-use super::{CallError, Door, Over, SessionClient, StateDir};
+use super::{CallError, Over, SessionClient, StateDir, Unjoined};
 use crate::doctor::{Report, Status};
 use crate::net;
 
@@ -19,7 +19,7 @@ pub async fn check_session(report: &mut Report, state: &StateDir, url: &str, ca_
         Ok(http) => http,
         Err(e) => return report.add("api", Status::Fail, net::chain(&e)),
     };
-    let offered = match (Door { http: &http, url: url.trim_end_matches('/') }).keys().await {
+    let offered = match (Unjoined { http: &http, url: url.trim_end_matches('/') }).keys().await {
         Ok(answer) => answer.keys,
         Err(error) => {
             let hint = "is this the Runner API? the Control API and other hosts do not answer /v1/keys";

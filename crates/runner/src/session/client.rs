@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::runner::{
     Assignment, Held, JoinAnswer, JoinRequest, KeysAnswer, LogAnswer, PollAnswer, PollRequest, ProgressRequest,
-    RenewAnswer, RenewRequest, ResultAnswer, ResultRequest, StartAnswer, Strange, join_proof,
+    RenewAnswer, RenewRequest, ResultAnswer, ResultRequest, StartAnswer, UnreadableJob, join_proof,
 };
 use api::{ErrorBody, ErrorCode, headers};
 use bytes::Bytes;
@@ -84,12 +84,12 @@ const ARTIFACT: Duration = Duration::from_secs(300);
 const PATIENCE_LEAST: Duration = Duration::from_secs(4);
 
 /// Asks for the server's signing keys and opens a session; nothing is signed yet.
-pub struct Door<'a> {
+pub struct Unjoined<'a> {
     pub http: &'a reqwest::Client,
     pub url: &'a str,
 }
 
-impl Door<'_> {
+impl Unjoined<'_> {
     pub async fn keys(&self) -> Result<KeysAnswer, CallError> {
         let request = self.http.get(format!("{}/v1/keys", self.url)).timeout(CALL);
         read(request.header(headers::PROTOCOL, crash::protocol(constants::PROTOCOL))).await
@@ -290,7 +290,7 @@ fn parse_answer(body: &[u8]) -> serde_json::Result<PollAnswer> {
         for job in jobs.as_array().into_iter().flatten() {
             match Assignment::deserialize(job) {
                 Ok(assignment) => answer.jobs.push(assignment),
-                Err(_) => answer.strange.push(Strange::deserialize(job)?),
+                Err(_) => answer.unreadable.push(UnreadableJob::deserialize(job)?),
             }
         }
         Ok(answer)

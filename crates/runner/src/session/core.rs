@@ -479,20 +479,20 @@ impl Core {
                 out.push(Effect::Prepare { nonce: nonce.to_owned(), assignment: Box::new(assignment) });
             }
         }
-        for strange in answer.strange {
+        for unreadable in answer.unreadable {
             // Held until the server has heard: a claim that is missing from the list would come again and again.
             let execution = Execution {
                 job: None,
                 group: JobGroup::Operations,
-                epoch: strange.epoch,
+                epoch: unreadable.epoch,
                 phase: Phase::Delivering,
                 cancelled: false,
                 start_at_ms: None,
                 grace_s: 0,
                 held_back: false,
             };
-            if self.executions.insert(strange.execution_id.clone(), execution).is_none() {
-                out.push(Effect::RefuseStrange(Box::new(strange)));
+            if self.executions.insert(unreadable.execution_id.clone(), execution).is_none() {
+                out.push(Effect::RefuseStrange(Box::new(unreadable)));
             }
         }
         let pause = match (answer.restarting, stale) {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use api::runner::{Assignment, PollRequest, Strange};
+use api::runner::{Assignment, PollRequest, UnreadableJob};
 use bytes::Bytes;
 use crash::crash_point;
 use model::papers::{Expected, Signatory, TrustedKeys};
@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 
 pub use self::artifacts::SessionFetcher;
 pub use self::check::check_session;
-pub use self::client::{About, CallError, Door, SessionClient, now, random_hex, random_u128};
+pub use self::client::{About, CallError, SessionClient, Unjoined, now, random_hex, random_u128};
 pub use self::core::{Core, Effect, Ending, Event, Found, Over};
 use self::deliver::Delivery;
 use self::state::StateLock;
@@ -141,7 +141,7 @@ async fn join(
     http: &reqwest::Client,
     credential: &str,
 ) -> anyhow::Result<(SessionFile, Signatory)> {
-    let door = Door { http, url: options.url.trim_end_matches('/') };
+    let door = Unjoined { http, url: options.url.trim_end_matches('/') };
     let offered = patiently("ask for the server's keys", || door.keys()).await?;
     let mut trusted = TrustedKeys::new(options.trust_keys.clone());
     if trusted.learn(&offered.keys) == 0 {
@@ -445,7 +445,7 @@ impl Driver {
             Effect::Poll(request) => self.send_poll(*request),
             Effect::Prepare { nonce, assignment } => self.prepare(nonce, *assignment),
             Effect::Refuse(id) => self.refuse(id),
-            Effect::RefuseStrange(strange) => self.refuse_strange(*strange),
+            Effect::RefuseStrange(unreadable) => self.refuse_unreadable(*unreadable),
             Effect::Start(id) => self.start(id),
             Effect::Spawn(id) => self.spawn(&id),
             Effect::Cancel { id, reason } => {
@@ -580,18 +580,18 @@ impl Driver {
         });
     }
 
-    fn refuse_strange(&self, strange: Strange) {
-        tracing::error!(execution = %strange.execution_id, job_type = strange.job_type, "a job of an unknown type is refused");
+    fn refuse_unreadable(&self, unreadable: UnreadableJob) {
+        tracing::error!(execution = %unreadable.execution_id, job_type = unreadable.job_type, "a job of an unknown type is refused");
         let text = format!(
             "runner {} does not know jobs of type `{}`: update the runner",
             env!("CARGO_PKG_VERSION"),
-            strange.job_type
+            unreadable.job_type
         );
         let client = self.client.clone();
         self.aside(async move {
-            let about = About { id: &strange.execution_id, token: &strange.execution_token };
-            Delivery::refuse(&client, about, strange.epoch, JobError::new("unknown_job_type", text)).await;
-            Event::Delivered(strange.execution_id)
+            let about = About { id: &unreadable.execution_id, token: &unreadable.execution_token };
+            Delivery::refuse(&client, about, unreadable.epoch, JobError::new("unknown_job_type", text)).await;
+            Event::Delivered(unreadable.execution_id)
         });
     }
 

@@ -158,7 +158,7 @@ async fn run(
 }
 
 #[derive(Debug, Deserialize)]
-struct Wanted {
+struct RunQuery {
     runbook_id: Option<String>,
     offset: Option<u64>,
     limit: Option<u64>,
@@ -171,7 +171,7 @@ async fn runs(
     State(state): State<AppState>,
     Reader(at): Reader,
     Path(install): Path<String>,
-    Params(wanted): Params<Wanted>,
+    Params(wanted): Params<RunQuery>,
 ) -> ApiResult<List<wire::InstallRunbookRun>> {
     let install = state.store().install(&at.org, &install).await?;
     let page = Page { offset: wanted.offset, limit: wanted.limit, page: wanted.page };

@@ -253,14 +253,14 @@ impl<'a> View<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Wanted {
+struct WorkflowQuery {
     r#type: Option<String>,
     offset: Option<u64>,
     limit: Option<u64>,
     page: Option<u64>,
 }
 
-impl Wanted {
+impl WorkflowQuery {
     fn page(&self) -> Page {
         Page { offset: self.offset, limit: self.limit, page: self.page }
     }
@@ -271,7 +271,7 @@ impl Wanted {
 async fn list(
     State(state): State<AppState>,
     Reader(at): Reader,
-    Params(wanted): Params<Wanted>,
+    Params(wanted): Params<WorkflowQuery>,
 ) -> ApiResult<List<wire::Workflow>> {
     let page = wanted.page();
     let found = state.store().workflows(&at.org, None, wanted.r#type.as_deref(), page.offset(), page.fetch()).await?;
@@ -295,7 +295,7 @@ async fn of_install(
     State(state): State<AppState>,
     Reader(at): Reader,
     Path(install): Path<String>,
-    Params(wanted): Params<Wanted>,
+    Params(wanted): Params<WorkflowQuery>,
 ) -> ApiResult<List<wire::Workflow>> {
     let install = state.store().install(&at.org, &install).await?;
     let (page, kind) = (wanted.page(), wanted.r#type.as_deref());

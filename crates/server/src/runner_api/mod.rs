@@ -1,7 +1,7 @@
 //! The Runner API: what runners call. Every request but the join is signed with the session's key.
 
-mod desk;
 mod executions;
+mod in_process;
 mod join;
 mod otlp;
 mod poll;
@@ -18,7 +18,7 @@ use crate::config::Limits;
 use crate::control_api::probes;
 use crate::{AppState, http};
 
-pub use desk::{Caller, Desk};
+pub use in_process::{Caller, RunnerApi};
 pub(crate) use session::{SessionCache, SubjectCache, protocols};
 
 #[derive(OpenApi)]

@@ -199,7 +199,7 @@ async fn answer(
         restarting: false,
         reconnect_ms: reconnect_ms(state),
         server_time: state.conductor.now(),
-        strange: Vec::new(),
+        unreadable: Vec::new(),
     })
 }
 

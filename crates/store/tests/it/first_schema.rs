@@ -5,7 +5,7 @@ use model::log::{Body, Pipe};
 use model::{JobState, OrgId};
 use rusqlite::Connection;
 use store::{JobFilter, Store};
-use testkit::{Backend, Place, on_both};
+use testkit::{Backend, FreshDatabase, on_both};
 
 use crate::kit::{connect, open_with};
 
@@ -14,7 +14,7 @@ const SQLITE_LOGS: &str = include_str!("../fixtures/first/sqlite_logs.sql");
 const POSTGRES: &str = include_str!("../fixtures/first/postgres.sql");
 
 /// Fills an empty place with the databases as they were, and opens them.
-async fn upgraded(place: &Place) -> Result<Store> {
+async fn upgraded(place: &FreshDatabase) -> Result<Store> {
     let key = match place.backend {
         Backend::Sqlite => {
             let dir = place.dir.path().join("db");
@@ -56,7 +56,7 @@ fn a_database_of_the_first_schema_goes_on() {
     });
 }
 
-async fn upgraded_again(place: &Place) -> Result<()> {
+async fn upgraded_again(place: &FreshDatabase) -> Result<()> {
     let key = match place.backend {
         Backend::Sqlite => include_str!("../fixtures/first/sqlite.key"),
         Backend::Postgres => include_str!("../fixtures/first/postgres.key"),
@@ -64,7 +64,7 @@ async fn upgraded_again(place: &Place) -> Result<()> {
     Ok(open_with(place, key).await?.ping().await?)
 }
 
-async fn only_org(place: &Place) -> Result<OrgId> {
+async fn only_org(place: &FreshDatabase) -> Result<OrgId> {
     let text = match place.backend {
         Backend::Sqlite => SQLITE_MAIN,
         Backend::Postgres => POSTGRES,

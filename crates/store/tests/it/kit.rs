@@ -16,7 +16,7 @@ use store::{
     App, CLAIMS_PER_POLL, Install, InstallInputs, MasterKeys, NewJob, NewRunner, NewToken, Org, PollInput, PollOutput,
     S3Options, Store, StoreConfig, StoreError,
 };
-pub(crate) use testkit::{Backend, FakeClock, Place};
+pub(crate) use testkit::{Backend, FakeClock, FreshDatabase};
 
 pub(crate) const LEASE_S: u64 = constants::LEASE_S;
 pub(crate) const M1: &str = "m1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -24,7 +24,7 @@ pub(crate) const M2: &str = "m2://////////////////////////////////////////8=";
 pub(crate) const TOKEN: &str = "fat_thefirst8and44moreofthetokenthatnobodymaysee0000";
 
 pub(crate) struct World {
-    pub(crate) place: Arc<Place>,
+    pub(crate) place: Arc<FreshDatabase>,
     pub(crate) store: Store,
     pub(crate) clock: FakeClock,
     pub(crate) account: AccountId,
@@ -65,7 +65,7 @@ where
     testkit::on(backend, |place| run(place, test));
 }
 
-async fn run<F, Fut>(place: Place, test: F) -> Result<()>
+async fn run<F, Fut>(place: FreshDatabase, test: F) -> Result<()>
 where
     F: Fn(World) -> Fut,
     Fut: Future<Output = Result<()>>,
@@ -75,11 +75,11 @@ where
     Box::pin(test(World::new(Arc::clone(&place)).await?)).await
 }
 
-pub(crate) async fn open(place: &Place) -> Result<Store, StoreError> {
+pub(crate) async fn open(place: &FreshDatabase) -> Result<Store, StoreError> {
     open_with(place, M1).await
 }
 
-pub(crate) async fn open_with(place: &Place, masters: &str) -> Result<Store, StoreError> {
+pub(crate) async fn open_with(place: &FreshDatabase, masters: &str) -> Result<Store, StoreError> {
     let config = StoreConfig {
         database_url: place.database_url.clone(),
         blobs_url: place.blobs_url(),
@@ -113,7 +113,7 @@ pub(crate) fn variant(error: &StoreError) -> String {
 }
 
 impl World {
-    async fn new(place: Arc<Place>) -> Result<Self> {
+    async fn new(place: Arc<FreshDatabase>) -> Result<Self> {
         let store = open(&place).await?;
         let clock = FakeClock::default();
         let now = clock.now();
@@ -289,7 +289,7 @@ impl World {
 }
 
 /// A connection of one's own to the PostgreSQL of a place.
-pub(crate) async fn connect(place: &Place) -> Result<tokio_postgres::Client> {
+pub(crate) async fn connect(place: &FreshDatabase) -> Result<tokio_postgres::Client> {
     let (client, connection) = tokio_postgres::connect(&place.database_url, tokio_postgres::NoTls).await?;
     tokio::spawn(connection);
     Ok(client)

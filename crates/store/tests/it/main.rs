@@ -7,6 +7,7 @@ mod encryption;
 mod events;
 mod first_schema;
 mod install_settings;
+mod job_types;
 mod journeys;
 mod kit;
 mod leases;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use api::control::{UpdateRunnerSettings, WorkflowStep};
-use crash::{Fate, POINTS, Point, Process, Scene};
+use crash::{Fate, POINTS, Point, Process, Story};
 use needs::needs;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -128,10 +128,10 @@ impl Lane {
     }
 
     async fn play(&mut self, cell: &Cell) {
-        match cell.point.scene {
-            Scene::Plan => self.plan(cell).await,
-            Scene::Apply => self.apply(cell).await,
-            scene => panic!("{scene:?} is no scene of Terraform"),
+        match cell.point.story {
+            Story::Plan => self.plan(cell).await,
+            Story::Apply => self.apply(cell).await,
+            story => panic!("{story:?} is no story of Terraform"),
         }
         self.stage.until_quiet().await;
         assert!(self.stage.runner().process.is_alive(), "the runner lives");
@@ -195,7 +195,7 @@ impl Lane {
 }
 
 fn cells() -> Vec<Cell> {
-    let of_terraform = POINTS.iter().filter(|point| matches!(point.scene, Scene::Plan | Scene::Apply));
+    let of_terraform = POINTS.iter().filter(|point| matches!(point.story, Story::Plan | Story::Apply));
     of_terraform.flat_map(|point| VICTIMS.map(|victim| Cell { point, victim })).collect()
 }
 

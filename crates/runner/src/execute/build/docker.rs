@@ -36,7 +36,7 @@ const REGISTRIES: &str = "unqualified-search-registries = [\"docker.io\"]\nshort
 const PROXIES: [&str; 8] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"];
 
-pub(super) struct Wanted<'a> {
+pub(super) struct ImageBuild<'a> {
     pub(super) dockerfile: &'a str,
     pub(super) target: Option<&'a str>,
     pub(super) args: &'a BTreeMap<String, String>,
@@ -50,7 +50,7 @@ pub(super) async fn build(
     step: usize,
     source: &Path,
     place: &Path,
-    wanted: &Wanted<'_>,
+    wanted: &ImageBuild<'_>,
 ) -> Result<Built, StepFailure> {
     need_tools(run)?;
     let file = source::file_inside(source, wanted.dockerfile)
@@ -67,7 +67,7 @@ pub(super) async fn build(
         return Err(bad(format!("`{name}` is no name of a build argument or secret")));
     }
 
-    let work = Place::make(run, place)?;
+    let work = BuildDirs::make(run, place)?;
     let _lock = work.lock_storage(run, step).await?;
     for image in &parsed.images {
         if let Some(entry) = run.context.base_registries.iter().find(|entry| serves(entry, image)).cloned() {
@@ -236,7 +236,7 @@ fn check_layout(dir: &Path) -> Result<Digest, StepFailure> {
 const LAYOUT: &str = "oci:/out/image";
 
 /// Where a build happens.
-struct Place {
+struct BuildDirs {
     dir: PathBuf,
     out: PathBuf,
     storage: PathBuf,
@@ -245,7 +245,7 @@ struct Place {
     podman: bool,
 }
 
-impl Place {
+impl BuildDirs {
     /// What buildah copied for a step that was interrupted. What another build's step has mounted stays mounted.
     fn forget_secrets(&self) {
         let containers = fs_err::read_dir(self.storage.join("overlay-containers")).into_iter().flatten().flatten();

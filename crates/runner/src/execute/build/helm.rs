@@ -14,7 +14,7 @@ use super::{Built, pack};
 const CHART_YAML_BYTES: u64 = 1 << 20;
 
 /// A chart of a repository.
-pub(super) struct Wanted<'a> {
+pub(super) struct ChartRef<'a> {
     pub(super) url: &'a str,
     pub(super) chart: &'a str,
     pub(super) version: Option<&'a str>,
@@ -32,7 +32,7 @@ fn environment(run: &Run<'_>) -> BTreeMap<String, String> {
 }
 
 /// Takes a chart from a repository; returns the packed file.
-pub(super) async fn pull(run: &mut Run<'_>, step: usize, wanted: &Wanted<'_>) -> Result<PathBuf, StepFailure> {
+pub(super) async fn pull(run: &mut Run<'_>, step: usize, wanted: &ChartRef<'_>) -> Result<PathBuf, StepFailure> {
     tool::need("helm", "a chart of a repository")?;
     let place = run.host.dir.work().join("sources/chart");
     fs_err::create_dir_all(&place)?;

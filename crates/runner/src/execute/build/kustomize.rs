@@ -9,7 +9,7 @@ use super::super::{Run, source, tool};
 /// Largest set of rendered objects.
 const OBJECTS_BYTES: u64 = 64 << 20;
 
-pub(super) struct Wanted<'a> {
+pub(super) struct Kustomization<'a> {
     pub(super) path: &'a str,
     pub(super) patches: &'a [String],
     pub(super) enable_helm: bool,
@@ -20,7 +20,7 @@ pub(super) async fn render(
     run: &mut Run<'_>,
     step: usize,
     place: &Path,
-    wanted: &Wanted<'_>,
+    wanted: &Kustomization<'_>,
 ) -> Result<String, StepFailure> {
     let bad = |text: String| StepFailure::new("build_failed", text);
     let leads_out =
@@ -58,7 +58,7 @@ pub(super) async fn render(
 }
 
 /// A kustomization over the one that is asked for, with the patches in it; beside the source, which must not lie in itself.
-fn overlay(source: &Path, wanted: &Wanted<'_>) -> Result<std::path::PathBuf, StepFailure> {
+fn overlay(source: &Path, wanted: &Kustomization<'_>) -> Result<std::path::PathBuf, StepFailure> {
     let bad = |text: String| StepFailure::new("build_failed", text);
     let source = fs_err::canonicalize(source)?;
     let dir =

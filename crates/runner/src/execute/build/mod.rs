@@ -130,7 +130,7 @@ async fn fetch(run: &mut Run<'_>, spec: &BuildSpec, disk_bytes: u64) -> Result<(
             Ok((named(Digest::of(contents.as_bytes()).to_string()), Found::Text(contents.clone())))
         }
         Recipe::HelmChart { chart: ChartSource::Repository { url, chart, version, credentials } } => {
-            let wanted = helm::Wanted { url, chart, version: version.as_deref(), credentials: credentials.as_ref() };
+            let wanted = helm::ChartRef { url, chart, version: version.as_deref(), credentials: credentials.as_ref() };
             run.narrow();
             let file = helm::pull(run, SOURCE, &wanted).await?;
             let revision = hash(&file).await?.to_string();
@@ -163,13 +163,14 @@ async fn build(
         (Recipe::HelmChart { .. }, Found::Files(dir)) => helm::package(run, BUILD, &dir, place).await,
         (Recipe::Manifest { .. }, Found::Text(contents)) => pack::manifest(run, BUILD, &contents, place).await,
         (Recipe::Kustomization { path, patches, enable_helm, unrestricted, .. }, Found::Files(dir)) => {
-            let wanted = kustomize::Wanted { path, patches, enable_helm: *enable_helm, unrestricted: *unrestricted };
+            let wanted =
+                kustomize::Kustomization { path, patches, enable_helm: *enable_helm, unrestricted: *unrestricted };
             let text = kustomize::render(run, BUILD, &dir, &wanted).await?;
             pack::manifest(run, BUILD, &text, place).await
         }
         (Recipe::DockerImage { dockerfile, target, args, secrets, .. }, Found::Files(dir)) => {
             let wanted =
-                docker::Wanted { dockerfile, target: target.as_deref(), args, secrets: &secrets.0, disk_bytes };
+                docker::ImageBuild { dockerfile, target: target.as_deref(), args, secrets: &secrets.0, disk_bytes };
             docker::build(run, BUILD, &dir, place, &wanted).await
         }
         (Recipe::ContainerImage { .. }, Found::Image(from, root)) => Ok(Built::Image(from, root)),

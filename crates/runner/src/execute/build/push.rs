@@ -28,7 +28,7 @@ pub(in crate::execute) async fn remote(run: &Run<'_>, repository: &Repository) -
     let ca_file = run.context.ca_file.as_deref();
     let Some(host) = &repository.registry else {
         let pass = run.fetcher.pass(run.host.dir);
-        return Ok(Remote::new(&run.context.runner_url, &repository.name, Auth::Pass(pass), ca_file)?);
+        return Ok(Remote::new(&run.context.runner_url, &repository.name, Auth::RegistryTokens(pass), ca_file)?);
     };
     let scheme = if repository.plain_http { "http" } else { "https" };
     let login = stored_credentials(host).await;

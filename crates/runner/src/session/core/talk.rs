@@ -1,6 +1,6 @@
 //! What the session's logic and its driver say to each other.
 
-use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, Strange};
+use api::runner::{Assignment, Held, PollAnswer, PollRequest, RenewAnswer, UnreadableJob};
 use model::runner::RunnerSettings;
 use model::{ExecutionId, Timestamp, WorkspaceId};
 
@@ -67,7 +67,7 @@ pub enum Effect {
     /// Tells the server that the papers were refused, then forgets.
     Refuse(ExecutionId),
     /// Tells the server that this runner does not know such jobs, then forgets.
-    RefuseStrange(Box<Strange>),
+    RefuseStrange(Box<UnreadableJob>),
     Start(ExecutionId),
     /// Marks it started, spawns the executor, and begins to deliver its log.
     Spawn(ExecutionId),

@@ -38,7 +38,7 @@ fn answer() -> PollAnswer {
         restarting: false,
         reconnect_ms: 500,
         server_time: Timestamp::from_micros(1),
-        strange: vec![],
+        unreadable: vec![],
     }
 }
 

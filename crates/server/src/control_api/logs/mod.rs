@@ -1,9 +1,9 @@
 //! Logs: pages by cursor, raw bytes, searches, and a live tail. All read the same chunks.
 
+mod query;
 mod read;
 mod source;
 mod tail;
-mod wanted;
 
 use api::ErrorCode;
 use api::control::{LogKeeping, LogRecord, LogStream, UpdateLogKeeping};
@@ -17,8 +17,8 @@ use store::Job;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::query::LogQuery;
 use self::source::{Owner, Source};
-use self::wanted::Wanted;
 use super::apps::Search;
 use crate::AppState;
 use crate::auth::{Admin, Reader};
@@ -169,7 +169,7 @@ async fn read(
         ),
         None => None,
     };
-    let wanted = Wanted::parse(&search, &source.parts)?;
+    let wanted = LogQuery::parse(&search, &source.parts)?;
     let reader = read::Reader { state, source, wanted };
     let gzip = matches!(search.text("gzip"), Some("true" | "1"));
     match search.text("format").unwrap_or("json") {

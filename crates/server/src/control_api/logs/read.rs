@@ -18,8 +18,8 @@ use model::log::{self, Chunk, Pipe};
 use store::{LogAt, StoreError};
 use tokio::sync::mpsc;
 
+use super::query::{Line, LogQuery, lines, record};
 use super::source::{Part, Source};
-use super::wanted::{Line, Wanted, lines, record};
 use crate::AppState;
 use crate::error::ApiResult;
 
@@ -41,7 +41,7 @@ pub(super) enum Format {
 pub(super) struct Reader {
     pub(super) state: AppState,
     pub(super) source: Source,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: LogQuery,
 }
 
 /// Where a walk through the parts of a log stands.

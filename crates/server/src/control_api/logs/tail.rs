@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 
 use super::super::apps::Search;
 use super::super::events::{KEEP_ALIVE, position, stream_of};
+use super::query::{LogQuery, lines, step_name};
 use super::source::{Part, Source};
-use super::wanted::{Wanted, lines, step_name};
 use crate::AppState;
 use crate::auth::{Reader, TokenWatch};
 use crate::error::{ApiError, ApiResult};
@@ -37,7 +37,7 @@ pub(super) async fn tail(
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     let source = Source::find(&state, &at.org, &id).await?;
-    let wanted = Wanted::parse(&search, &source.parts)?;
+    let wanted = LogQuery::parse(&search, &source.parts)?;
     let (epoch, seq) = match position(&headers, &search) {
         Some(text) => parse_position(&text)
             .ok_or_else(|| ApiError::invalid(format!("`{text}` is not a position in a log, such as `1.42`")))?,
@@ -75,7 +75,7 @@ fn parse_position(text: &str) -> Option<(u64, u64)> {
 struct Tail {
     state: AppState,
     source: Source,
-    wanted: Wanted,
+    wanted: LogQuery,
     epoch: u64,
     seq: u64,
     open: OpenLines,
@@ -208,7 +208,7 @@ impl Tail {
 }
 
 /// The first chunk that may be wanted: nobody reads a long log for its end.
-async fn begin(state: &AppState, source: &Source, wanted: &Wanted) -> ApiResult<u64> {
+async fn begin(state: &AppState, source: &Source, wanted: &LogQuery) -> ApiResult<u64> {
     let (Some(since), [part]) = (wanted.since, &source.parts[..]) else { return Ok(0) };
     let there = state.store().log_block(&part.id, LogAt::Time(since)).await?;
     Ok(there.first().map_or(0, |chunk| chunk.seq))

@@ -34,7 +34,8 @@ pub(super) struct Outbox {
     pub(super) displays: Vec<(StepId, Value)>,
 }
 
-pub(super) struct Scene<'a> {
+/// What is known of the world while one workflow is advanced: its install, config, inputs and jobs, each loaded once.
+pub(super) struct WorkflowContext<'a> {
     pub(super) conductor: &'a Conductor,
     pub(super) install: Install,
     pub(super) simulated: bool,
@@ -53,7 +54,7 @@ pub(super) struct Scene<'a> {
     outbox: Outbox,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> WorkflowContext<'a> {
     pub(super) async fn new(conductor: &'a Conductor, install: Install, loaded: &'a Loaded) -> Result<Self> {
         let org = conductor.store.org(&install.org_id).await?;
         Ok(Self {
@@ -73,7 +74,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    pub(super) fn outbox(self: &mut Scene<'a>) -> Outbox {
+    pub(super) fn outbox(self: &mut WorkflowContext<'a>) -> Outbox {
         std::mem::take(&mut self.outbox)
     }
 

@@ -25,7 +25,7 @@ const LEVELS: [(&str, i64); 6] = [("trace", 1), ("debug", 5), ("info", 9), ("war
 const GAP_AT: usize = 1;
 
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct LogQuery {
     pub(super) pipe: Option<Pipe>,
     step: Option<String>,
     severity: Option<i64>,
@@ -38,7 +38,7 @@ pub(super) struct Wanted {
     regex: Option<Regex>,
 }
 
-impl Wanted {
+impl LogQuery {
     pub(super) fn parse(search: &Search, parts: &[Part]) -> ApiResult<Self> {
         let time = |key: &str| -> ApiResult<Option<u64>> {
             let parse =
@@ -180,7 +180,7 @@ fn record_of(chunk: &Chunk) -> Option<Record> {
 /// The lines that end in a chunk and are wanted, with cursors within some bounds; the others of a long chunk cost little.
 pub(super) async fn lines(
     store: &Store,
-    wanted: &Wanted,
+    wanted: &LogQuery,
     part: &Part,
     chunk: &Chunk,
     ended: &mut Ended<'_>,

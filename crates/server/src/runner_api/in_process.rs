@@ -19,9 +19,10 @@ use super::{executions, join, poll};
 use crate::error::ApiResult;
 use crate::{AppState, presence};
 
-/// A server's memory: what is gone when it dies.
+/// The Runner API without HTTP: the simulator calls the same functions as the handlers. It holds what a server has in memory, and
+/// loses when it dies.
 #[derive(Clone)]
-pub struct Desk {
+pub struct RunnerApi {
     state: AppState,
 }
 
@@ -43,7 +44,7 @@ fn json<T: serde::Serialize>(body: &T) -> Bytes {
     serde_json::to_vec(body).map(Bytes::from).unwrap_or_default()
 }
 
-impl Desk {
+impl RunnerApi {
     pub fn new(conductor: Conductor) -> Self {
         let told = (crate::metrics::Metrics::new(), crate::telemetry::Spans::default());
         Self { state: AppState::new(conductor, Arc::default(), "".into(), told, CancellationToken::new()) }
