@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use api::control::Workflow;
 use fs_err as fs;
-use runner::custody::Custodian;
-use runner::vault::Tools;
+use runner::seal::custody::Custodian;
+use runner::seal::vault::Tools;
 use serde_json::json;
 use testkit::system::{Options, System, shown};
 

@@ -23,8 +23,8 @@ use rustix::process::{Pid, Signal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::process;
-use crate::vault::Tools;
+use crate::confine::process;
+use crate::seal::vault::Tools;
 use api::runner::Assignment;
 use model::papers::EndorsedKey;
 use model::runner::RunnerKind;

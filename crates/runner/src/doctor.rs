@@ -10,9 +10,9 @@ use model::Timestamp;
 use model::constants::{PROTOCOL, SKEW_S};
 use serde::{Deserialize, Serialize};
 
-use crate::cell::Network;
+use crate::confine::cell::Network;
 use crate::execute::tool;
-use crate::{limits, net, shim};
+use crate::{confine::limits, confine::shim, net};
 
 /// Files of the state directory that the session keeps.
 pub const LOCK_FILE: &str = "lock";

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::seal::vault::{self, Tools};
 use crate::session::StateDir;
-use crate::vault::{self, Tools};
-use crate::{limits, shim};
+use crate::{confine::limits, confine::shim};
 
 /// Everything as one value; `text` draws it.
 pub fn explain(state: &StateDir) -> anyhow::Result<Value> {

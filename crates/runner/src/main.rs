@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
 use model::runner::RunnerKind;
-use runner::custody::{self, Custodian};
+use runner::seal::custody::{self, Custodian};
+use runner::seal::vault::Tools;
 use runner::session::{self, Ending, Options, Over, SessionFetcher, StateDir};
-use runner::vault::Tools;
-use runner::{cell, doctor, execute, explain, net, shim};
+use runner::{confine::cell, confine::shim, doctor, execute, explain, net};
 
 #[derive(Parser)]
 #[command(name = "ferry-runner", version, about = "Carries out jobs in the customer's account. Dials out only.")]

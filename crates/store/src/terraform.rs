@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
-use crate::executions;
+use crate::jobs::executions;
 use crate::jobs::job_by_id;
 use crate::{Result, Store, StoreError};
 

@@ -16,7 +16,7 @@ use model::{JobError, Outcome, StepResult, StepStatus};
 use serde_json::{Map, Value};
 
 use super::{Done, Run, now, outputs, source};
-use crate::process::{self, Child, Ended, Stop};
+use crate::confine::process::{self, Child, Ended, Stop};
 
 /// What a script inherits from the runner's own environment; nothing else.
 const INHERITED: [&str; 25] = [

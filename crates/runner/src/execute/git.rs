@@ -15,9 +15,9 @@ use model::build::{BuiltFrom, Credentials};
 
 use super::action::{StepFailure, base_environment};
 use super::{Run, tool, watch};
+use crate::confine::limits;
+use crate::confine::process::{self, Child, Ended, Kept};
 use crate::directory::remove_tree;
-use crate::limits;
-use crate::process::{self, Child, Ended, Kept};
 
 /// Repositories that were fetched before, in the state directory.
 const CACHE: &str = "cache/git";

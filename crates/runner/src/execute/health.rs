@@ -5,8 +5,8 @@ use model::runner::RunnerKind;
 use serde_json::{Map, Value, json};
 
 use super::{Done, Run};
+use crate::confine::limits;
 use crate::doctor;
-use crate::limits;
 
 pub(super) async fn run(run: &mut Run<'_>) -> Done {
     let context = run.context;

@@ -37,14 +37,14 @@ use model::{Digest, ExecutionResult, JobError, Outcome, StepResult, StepStatus, 
 use serde_json::{Map, Value};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::confine::limits::Cgroups;
+use crate::confine::process::{self, Host, Stop};
+use crate::confine::shim::{self, Sandbox};
 use crate::directory::{ExecutionContext, ExecutionDir, remove_tree};
-use crate::limits::Cgroups;
+use crate::logs::secrets::Secrets;
+use crate::logs::spool::SpoolWriter;
 use crate::oci::RegistryTokens;
-use crate::process::{self, Host, Stop};
-use crate::secrets::Secrets;
 use crate::session::SessionClient;
-use crate::shim::{self, Sandbox};
-use crate::spool::SpoolWriter;
 
 /// How often a result that does not fit on the disk is tried again, once a second.
 const RESULT_TRIES_MAX: u32 = 3600;
@@ -210,8 +210,8 @@ async fn live(path: &Path, fetcher: &dyn ArtifactFetcher) -> std::io::Result<()>
 
 /// Makes room for the result. Nothing in the work directory is needed any more, except a state that nobody has taken.
 fn clear_work(dir: &ExecutionDir, context: &ExecutionContext) {
-    crate::reserve::release(dir);
-    let cleared = crate::rescue::take(dir, &context.state_dir).and_then(|_| remove_tree(&dir.work()));
+    crate::seal::reserve::release(dir);
+    let cleared = crate::seal::rescue::take(dir, &context.state_dir).and_then(|_| remove_tree(&dir.work()));
     if let Err(error) = cleared {
         tracing::warn!(%error, "the work directory can't be removed yet");
     }

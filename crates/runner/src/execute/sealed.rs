@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{ArtifactFetcher, Done};
 use crate::directory::{ExecutionContext, ExecutionDir};
-use crate::vault::{Vault, VaultError};
+use crate::seal::vault::{Vault, VaultError};
 
 impl From<VaultError> for Done {
     fn from(error: VaultError) -> Self {

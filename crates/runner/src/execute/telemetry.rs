@@ -27,8 +27,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::now;
-use crate::secrets::Secrets;
-use crate::spool::SpoolWriter;
+use crate::logs::secrets::Secrets;
+use crate::logs::spool::SpoolWriter;
 
 /// Largest message, compressed and not.
 const BODY_BYTES_MAX: u64 = 16 << 20;

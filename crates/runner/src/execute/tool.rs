@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Run;
 use super::action::StepFailure;
-use crate::process::{self, Child, Ended};
-use crate::vault::private_file;
+use crate::confine::process::{self, Child, Ended};
+use crate::seal::vault::private_file;
 
 /// Where a program is, as a shell would find it.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use crate::confine::limits;
+use crate::confine::process::{Stop, since_boot};
 use crate::directory::ExecutionDir;
-use crate::limits;
-use crate::process::{Stop, since_boot};
 
 /// The cancel file is looked at this often; the session sends a signal besides.
 const LOOK: Duration = Duration::from_millis(250);

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::client::{About, CallError, SessionClient, now};
 use crate::directory::ExecutionDir;
-use crate::spool::{SpoolError, SpoolReader};
+use crate::logs::spool::{SpoolError, SpoolReader};
 
 /// How often the spool is looked at while nothing new is there.
 const LOOK: Duration = Duration::from_millis(40);

@@ -38,8 +38,8 @@ pub use self::state::{HistoryLine, SessionFile, StateDir};
 use self::sweep::Sweeper;
 use crate::directory::{ExecutionContext, ExecutionDir};
 use crate::metrics::Metrics;
-use crate::vault::Tools;
-use crate::{limits, net, process, rescue, spool, vault};
+use crate::seal::vault::Tools;
+use crate::{confine::limits, confine::process, logs::spool, net, seal::rescue, seal::vault};
 
 /// How a session is started.
 #[derive(Debug, Clone)]

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::{ExecutionDir, remove_tree};
 use crate::doctor::{KEY_FILE, LOCK_FILE};
-use crate::vault::Tools;
-use crate::{process, rescue};
+use crate::seal::vault::Tools;
+use crate::{confine::process, seal::rescue};
 
 const SESSION_FILE: &str = "session.json";
 const DISABLED_FILE: &str = "disabled";

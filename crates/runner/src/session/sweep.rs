@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use crate::directory::{ExecutionDir, remove_tree};
-use crate::rescue;
+use crate::seal::rescue;
 
 /// How often a directory is tried again that can't be removed yet.
 const AGAIN: Duration = Duration::from_secs(2);

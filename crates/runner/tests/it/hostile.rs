@@ -6,7 +6,7 @@ use model::log::Pipe;
 use model::spec::Limits;
 use model::{Outcome, StepStatus};
 use needs::needs;
-use runner::process::reap_leftovers;
+use runner::confine::process::reap_leftovers;
 
 use crate::world::{World, marked, script, step, wait_until};
 

@@ -13,7 +13,7 @@ use model::runner::RunnerKind;
 use model::spec::{ActionSpec, JobSpec, Limits, StepSpec, Work};
 use model::{Digest, ExecutionId, ExecutionResult, JobId, LogStreamId, OrgId, RunnerId, Timestamp};
 use runner::directory::{ExecutionContext, ExecutionDir};
-use runner::spool::SpoolReader;
+use runner::logs::spool::SpoolReader;
 
 pub(crate) struct World {
     pub(crate) state: tempfile::TempDir,

@@ -336,7 +336,7 @@ async fn what_a_killed_executor_has_made_is_kept_beside_the_state() {
     .await;
     assert_eq!((kept.0, kept.2.as_str()), (2, "errored.tfstate"), "both things are in it");
     until("nothing waits on the runner any more", SOON, async || {
-        let waiting = runner::rescue::waiting(&stage.system.state_dir("a"));
+        let waiting = runner::seal::rescue::waiting(&stage.system.state_dir("a"));
         if waiting.is_empty() { Ok(()) } else { Err(format!("{waiting:?}")) }
     })
     .await;

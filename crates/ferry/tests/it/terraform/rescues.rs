@@ -33,7 +33,7 @@ async fn a_state_that_an_executor_with_a_result_left_is_delivered_without_a_rest
     assert_eq!(stage.job(&step).await.error.unwrap().code, "state_waiting");
     // The control plane knew of it before it knew of the end.
     assert_eq!(open_rescues(&stage).await, 1);
-    let waiting = runner::rescue::waiting(&stage.system.state_dir("a"));
+    let waiting = runner::seal::rescue::waiting(&stage.system.state_dir("a"));
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     assert!(fs_err::metadata(&waiting[0].0).unwrap().len() > 100, "it is whole");
 
@@ -41,7 +41,7 @@ async fn a_state_that_an_executor_with_a_result_left_is_delivered_without_a_rest
         "UPDATE workspaces SET lock_id = NULL, lock_info = NULL, locked_at = NULL WHERE target = 'components/it'";
     assert_eq!(stage.database().execute(unlocked, []).unwrap(), 1);
     until("the state is delivered", SOON, async || {
-        let waiting = runner::rescue::waiting(&stage.system.state_dir("a"));
+        let waiting = runner::seal::rescue::waiting(&stage.system.state_dir("a"));
         if waiting.is_empty() { Ok(()) } else { Err(format!("{waiting:?}")) }
     })
     .await;

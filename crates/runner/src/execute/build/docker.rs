@@ -1,4 +1,4 @@
-//! Images from Dockerfiles: made by buildah, or by podman where there is no buildah, in a cell (`crate::cell`).
+//! Images from Dockerfiles: made by buildah, or by podman where there is no buildah, in a cell (`crate::confine::cell`).
 //!
 //! The whole of buildah lives in the cell, not only the commands of the Dockerfile: it fetches what the Dockerfile names, and
 //! its author chooses that. It needs no credentials: what it makes is an OCI layout, which the executor pushes.
@@ -15,11 +15,11 @@ use model::JobError;
 use super::super::action::StepFailure;
 use super::super::{Run, source, tool, watch};
 use super::{Built, Cache, dockerfile};
-use crate::cell::{self, Bind, Cell, Network, Report};
+use crate::confine::cell::{self, Bind, Cell, Network, Report};
+use crate::confine::limits;
+use crate::confine::process::{self, Child, Ended, Kept};
 use crate::directory::remove_tree;
-use crate::limits;
 use crate::oci::stored_credentials;
-use crate::process::{self, Child, Ended, Kept};
 
 /// The layers of earlier builds, beside the executions: a build runner works for one org alone.
 const STORAGE: &str = "cache/containers";

@@ -11,10 +11,10 @@ use super::super::stages::Stages;
 use super::super::{Run, tool};
 use super::backend::Saved;
 use super::{KEEP, LOCK_TIMEOUT, Ready, Site, WORK, failed, read_state};
-use crate::process::Child;
-use crate::rescue::{self, ERRORED, Rescued};
-use crate::reserve;
-use crate::vault::{Plain, named, write_whole};
+use crate::confine::process::Child;
+use crate::seal::rescue::{self, ERRORED, Rescued};
+use crate::seal::reserve;
+use crate::seal::vault::{Plain, named, write_whole};
 
 pub(super) async fn carry_out(
     run: &mut Run<'_>,

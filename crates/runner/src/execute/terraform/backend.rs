@@ -27,8 +27,8 @@ use tokio::task::JoinHandle;
 
 use super::super::sealed::private_dir;
 use crate::directory::ExecutionDir;
-use crate::reserve;
-use crate::vault::{Keeper, Lock, Plain, VaultError, named, private_file};
+use crate::seal::reserve;
+use crate::seal::vault::{Keeper, Lock, Plain, VaultError, named, private_file};
 
 /// What a lock may say.
 const LOCK_BYTES: usize = 64 << 10;

@@ -7,9 +7,9 @@ use model::{StepResult, Timestamp};
 use terraform::{Progress, Status};
 
 use super::super::now;
+use crate::confine::process::Hear;
 use crate::directory::ExecutionDir;
-use crate::process::Hear;
-use crate::secrets::Secrets;
+use crate::logs::secrets::Secrets;
 
 /// Progress is told at most this often.
 const PACE: Duration = Duration::from_millis(200);

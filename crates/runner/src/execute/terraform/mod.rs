@@ -25,10 +25,10 @@ use super::build::{PROVIDERS, remote};
 use super::sealed::private_dir;
 use super::stages::Stages;
 use super::{Done, Run, archive, source, tool};
+use crate::confine::process::{Child, Interrupt, Kept};
 use crate::directory::{ExecutionDir, remove_tree};
 use crate::oci::Descriptor;
-use crate::process::{Child, Interrupt, Kept};
-use crate::vault::{Keeper, SECRETS_MAX, Vault, VaultError};
+use crate::seal::vault::{Keeper, SECRETS_MAX, Vault, VaultError};
 use backend::Backend;
 use listen::{Listener, Overheard};
 
@@ -387,7 +387,7 @@ pub(crate) fn set_serial(file: &Path, serial: u64) -> std::io::Result<()> {
     let length = rest[digits..].find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;
     let (from, to) = (at + 8 + digits, at + 8 + digits + length);
     let new = file.with_extension("new");
-    let mut target = crate::vault::private_file(&new)?;
+    let mut target = crate::seal::vault::private_file(&new)?;
     source.rewind()?;
     std::io::copy(&mut (&mut source).take(from as u64), &mut target)?;
     std::io::Write::write_all(&mut target, serial.to_string().as_bytes())?;

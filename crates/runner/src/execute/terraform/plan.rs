@@ -18,9 +18,9 @@ use super::super::action::StepFailure;
 use super::super::stages::Stages;
 use super::super::{Run, tool};
 use super::{KEEP, LOCK_TIMEOUT, Ready, Site, WORK, failed, variables};
-use crate::process::Child;
+use crate::confine::process::Child;
+use crate::seal::vault::SECRETS_MAX;
 use crate::session::About;
-use crate::vault::SECRETS_MAX;
 use mask::Masks;
 
 pub(super) async fn make(

@@ -30,7 +30,7 @@ use rustix::process::{Resource, Rlimit};
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::Cgroups;
+use crate::confine::limits::Cgroups;
 
 /// What a child can't do is decided for this version of landlock; older kernels enforce what they know.
 const LANDLOCK: ABI = ABI::V6;

@@ -23,11 +23,11 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use crate::confine::limits::{self, Cgroups};
+use crate::confine::shim::{Sandbox, ShimFile};
 use crate::directory::ExecutionDir;
-use crate::limits::{self, Cgroups};
-use crate::secrets::Secrets;
-use crate::shim::{Sandbox, ShimFile};
-use crate::spool::{SpoolWriter, whole_characters};
+use crate::logs::secrets::Secrets;
+use crate::logs::spool::{SpoolWriter, whole_characters};
 
 /// In the environment of every child; how leftovers are found.
 pub const MARK: &str = "FERRY_EXECUTION_ID";
@@ -147,7 +147,7 @@ pub enum Kept {
     InSandbox,
     /// It may use directories of the runner's own.
     InSandboxWith(Vec<PathBuf>),
-    /// It makes a cell (`crate::cell`) for itself, which the sandbox would not let it.
+    /// It makes a cell (`crate::confine::cell`) for itself, which the sandbox would not let it.
     InCell,
 }
 
@@ -217,7 +217,7 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
         signal(pid, Signal::KILL);
         let _ = process.wait().await;
         Leftovers::of(host.dir, true).end(Duration::ZERO).await;
-        let why = crate::vault::named(host.dir.path(), &error);
+        let why = crate::seal::vault::named(host.dir.path(), &error);
         return Err(io::Error::new(error.kind(), format!("a process was ended because it can't be noted: {why}")));
     }
     crash_point!("executor.child_noted");

@@ -3,8 +3,8 @@
 use model::log::{Body, Chunk, NO_STEP, Pipe, telemetry_log};
 use model::{ExecutionId, OrgId, RunnerId, Timestamp, TokenId};
 
-use crate::accounts::telemetry_hash;
 use crate::db::{Tx, params};
+use crate::people::accounts::telemetry_hash;
 use crate::{Result, Store, StoreError};
 
 /// Largest batch before compression: what a batch of a runner may be.

@@ -9,9 +9,9 @@ use model::runner::{HeldState, RunnerSettings};
 use model::{ExecutionId, JobEvent, JobGroup, JobId, OrgId, RunnerId, Timestamp};
 
 use crate::db::{Row, Table, Tx, Value, made_once, params};
-use crate::executions::{self, ExecutionRow};
+use crate::events::notify::topic;
+use crate::jobs::executions::{self, ExecutionRow};
 use crate::jobs::{self, Job, job_by_id, move_job};
-use crate::notify::topic;
 use crate::{Result, Store, StoreError};
 
 /// What a poll of a runner asks for.

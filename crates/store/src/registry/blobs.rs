@@ -8,7 +8,7 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
 
-use crate::uploads::Hashes;
+use crate::registry::uploads::Hashes;
 use crate::{Result, StoreError};
 
 /// Where an S3-compatible store is, and who we are there. What is absent comes from the usual `AWS_*` variables.

@@ -3,7 +3,7 @@
 use model::{ExecutionId, OrgId, Timestamp};
 
 use crate::db::{Row, params};
-use crate::executions::{self, ExecutionRow};
+use crate::jobs::executions::{self, ExecutionRow};
 use crate::{Result, Store};
 
 /// A log that is to be forwarded from some chunk on.

@@ -1,4 +1,10 @@
+//! Owns the event log and the wake-ups between processes.
+//! Every room records events; subscribers wait for topics.
+//! No truth: a lost wake-up costs latency only.
+//!
 //! Events: append-only, one row for every change that someone may want to see; the audit log and the source of live streams.
+
+pub(crate) mod notify;
 
 use model::{OrgId, Timestamp};
 use serde_json::Value as Json;

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{AccountId, AppId, ConfigId, Digest, OrgId, SectionId, Timestamp};
 use serde_json::Value as Json;
 
+use crate::apps::entities::{self, NewEntity};
 use crate::db::{Table, Tx, params, select, table, text_values};
-use crate::entities::{self, NewEntity};
+use crate::events::notify::topic;
 use crate::events::{Note, record};
-use crate::notify::topic;
 use crate::{Result, Store, StoreError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

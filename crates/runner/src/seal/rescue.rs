@@ -10,9 +10,9 @@ use model::{ExecutionId, InstallId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::directory::ExecutionDir;
-use crate::reserve;
+use crate::seal::reserve;
+use crate::seal::vault::{Keeper, Plain, Tools, Vault, write_whole};
 use crate::session::SessionClient;
-use crate::vault::{Keeper, Plain, Tools, Vault, write_whole};
 
 /// What Terraform calls the state that it could not hand over.
 pub const ERRORED: &str = "errored.tfstate";

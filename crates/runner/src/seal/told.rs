@@ -5,7 +5,7 @@ use mask::Masks;
 use model::terraform::SealedFile;
 use serde_json::{Map, Value, json};
 
-use crate::vault::{Keeper, Plain, Result};
+use crate::seal::vault::{Keeper, Plain, Result};
 
 /// Values of before that are remembered for masking.
 const FILLED_MAX: usize = 1_000;

@@ -1,4 +1,11 @@
+//! Owns workflows with their steps, the install state in versions, and schedules.
+//! The conductor calls it; a change is written only at the version that was read.
+//! No decision about the next step: that is `engine`.
+//!
 //! Workflows and their steps. What they mean is not known here: a row has what is looked for, and a body.
+
+pub(crate) mod schedules;
+pub(crate) mod state;
 
 use std::collections::BTreeMap;
 
@@ -6,12 +13,12 @@ use model::{AccountId, ConfigId, InstallId, JobId, OrgId, StepId, Timestamp, Wor
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
+use crate::apps::inputs::{InstallInputs, SealedInputs, insert_next_inputs};
 use crate::db::{Sql, Table, Tx, params, select, table};
+use crate::events::notify::topic;
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
-use crate::inputs::{InstallInputs, SealedInputs, insert_next_inputs};
-use crate::notify::topic;
-use crate::state::{SealedPart, insert_parts};
+use crate::workflows::state::{SealedPart, insert_parts};
 use crate::{Result, Store, StoreError};
 
 table! {

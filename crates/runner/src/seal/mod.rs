@@ -1,7 +1,17 @@
+//! Owns what only the customer can open: the install's key, sealed files, states that wait for the control plane, and the room kept for them.
+//! Executors, the session and `ferry-runner key | state` call it.
+//! No plain state, plan or output leaves it towards the control plane.
+//!
 //! Seals files with the key of the install, which never leaves the customer's side: what the control plane keeps it can't read.
 //!
 //! A file is compressed, cut into pieces, and each piece is sealed for itself, bound to its install, its file and its place: so
 //! a file of any size goes through little memory, and no piece can be taken for another.
+
+pub mod custody;
+pub mod rescue;
+pub mod reserve;
+pub(crate) mod told;
+pub mod vault;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};

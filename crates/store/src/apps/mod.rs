@@ -1,12 +1,20 @@
+//! Owns apps, their versions as sealed sections, components and other entities that keep their id, installs and inputs.
+//! The conductor and the handlers of apps and installs call it.
+//! No rules of the app format: those are in `config`.
+//!
 //! Apps and installs.
+
+pub(crate) mod configs;
+pub(crate) mod entities;
+pub(crate) mod inputs;
 
 use model::{AccountId, AppId, ConfigId, InstallId, OrgId, RunnerId, Timestamp, WorkflowId, id};
 use serde_json::Value as Json;
 
+use crate::apps::inputs::{InstallInputs, insert_inputs};
 use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
-use crate::inputs::{InstallInputs, insert_inputs};
 use crate::runners::{NewRunner, RunnerChange, apply_change, insert_runner};
 use crate::workflows::{PlannedWorkflow, insert_workflow};
 use crate::{Result, Store, StoreError, workflows};

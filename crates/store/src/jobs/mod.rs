@@ -1,4 +1,12 @@
+//! Owns jobs, their queue, their executions with leases, and the runs of actions.
+//! The conductor queues jobs; the Runner API claims, renews and completes them.
+//! No write without a check of the epoch in the same transaction.
+//!
 //! Jobs: making them, the queue, and every change of their state. One helper, `move_job`, is the only place that writes it.
+
+pub(crate) mod action_runs;
+pub(crate) mod executions;
+pub(crate) mod queue;
 
 use std::sync::LazyLock;
 
@@ -8,14 +16,13 @@ use model::{
     constants,
 };
 
-use crate::action_runs::{self, ActionRun};
-use crate::builds::{self, Build};
 use crate::db::{Row, Table, Tx, params, select, table};
+use crate::events::notify::topic;
 use crate::events::{Note, record};
-use crate::executions;
 use crate::idempotency::{Idempotency, idempotent, remember, same_request};
-use crate::notify::topic;
-use crate::queue::Assigned;
+use crate::jobs::action_runs::ActionRun;
+use crate::jobs::queue::Assigned;
+use crate::registry::builds::{self, Build};
 use crate::{Result, Store, StoreError, workflows};
 
 table! {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::crypto;
 use crate::db::params;
-use crate::{Result, Store, StoreError, signing};
+use crate::{Result, Store, StoreError, runners::signing};
 
 /// What a backup of an embedded store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

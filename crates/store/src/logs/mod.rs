@@ -1,4 +1,12 @@
+//! Owns log chunks, their segments, retention and quotas, and what exporters send.
+//! The Runner API appends; the handlers of logs read; a reconciler folds chunks into segments.
+//! No unmasked text: masking happens in the executor.
+//!
 //! Logs at rest: numbered batches in a hot table, folded into segments in the blob store. Both hold the same frames.
+
+pub(crate) mod forwarding;
+pub(crate) mod log_keeping;
+pub(crate) mod telemetry;
 
 use std::io::Read as _;
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
+use crate::confine::limits;
 use crate::directory::ExecutionDir;
-use crate::limits;
-use crate::vault::private_file;
+use crate::seal::vault::private_file;
 
 /// What is set aside whatever the size of the state.
 const LEAST_BYTES: u64 = 16 << 20;

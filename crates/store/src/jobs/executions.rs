@@ -7,10 +7,10 @@ use model::{
 };
 
 use crate::db::{Row, Table, Tx, made_once, params, select, table};
+use crate::events::notify::topic;
 use crate::events::{Note, record};
+use crate::jobs::queue::PollInput;
 use crate::jobs::{Job, SETTLED, job_by_id, move_job, target_holder};
-use crate::notify::topic;
-use crate::queue::PollInput;
 use crate::terraform::{name_uploads, uploads_in};
 use crate::{Result, Store, StoreError, workflows};
 

@@ -25,7 +25,7 @@ use sha2::digest::common::hazmat::SerializableState as _;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
-use crate::blobs::Writing;
+use crate::registry::blobs::Writing;
 use crate::{Blobs, Result, StoreError};
 
 /// What is read from a file at a time.

@@ -15,8 +15,8 @@ pub(crate) enum Set {
 macro_rules! step {
     ($name:literal) => {
         Sql {
-            sqlite: include_str!(concat!("../migrations/sqlite/", $name, ".sql")),
-            postgres: include_str!(concat!("../migrations/postgres/", $name, ".sql")),
+            sqlite: include_str!(concat!("../../migrations/sqlite/", $name, ".sql")),
+            postgres: include_str!(concat!("../../migrations/postgres/", $name, ".sql")),
         }
     };
 }

@@ -1,3 +1,7 @@
+//! Owns blobs, manifests and uploads of the OCI registry, and builds with their artifacts.
+//! The registry and the conductor call it.
+//! No HTTP, and no names of other orgs.
+//!
 //! The registry's tables: repositories, blobs and which repositories show them, manifests, tags, uploads.
 //!
 //! What do we store? The bytes of blobs lie in the blob store, each under a key of its own (`registry_key`); the row of an org
@@ -6,6 +10,10 @@
 //!
 //! Why no sweep races a push: a manifest that refers to a blob writes to the blob's row, and so do the deletion of a manifest and
 //! the sweep, in transactions that look first. Of two at a time the database lets one through, and the other looks again.
+
+pub(crate) mod blobs;
+pub(crate) mod builds;
+pub(crate) mod uploads;
 
 use std::collections::BTreeMap;
 

@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 use crate::execute::terraform::backend::Backend;
 use crate::net;
 use crate::seal::InstallKey;
+use crate::seal::vault::{self, Keeper, Tools, Vault, private_file};
 use crate::session::{SessionClient, StateDir, hostname, random_hex};
-use crate::vault::{self, Keeper, Tools, Vault, private_file};
 
 /// The runner whose states they are.
 pub struct Custodian {

@@ -1,16 +1,22 @@
+//! Owns runners, their sessions and credentials, and the keys that sign orders.
+//! The Runner API and the handlers of runners call it.
+//! No verdict about presence: that depends on the clock and is in `model`.
+//!
 //! Runners, their join credentials and their sessions.
+
+pub(crate) mod signing;
 
 use model::runner::{RunnerKind, RunnerReport, RunnerSettings};
 use model::waiting::Sightings;
 use model::{AppId, CredentialId, InstallId, OrgId, RunnerId, Timestamp, id};
 use serde_json::{Map, Value as Json};
 
-use crate::accounts::hash;
 use crate::apps::only;
 use crate::db::{Table, Tx, params, select, table};
+use crate::events::notify::topic;
 use crate::events::{Note, record};
-use crate::executions::fence_executions;
-use crate::notify::topic;
+use crate::jobs::executions::fence_executions;
+use crate::people::accounts::hash;
 use crate::{Result, Store, StoreError, workflows};
 
 table! {

@@ -4,8 +4,8 @@ use model::build::{Artifact, BuiltFrom, Credentials};
 use model::{AccountId, AppId, BuildId, ConfigId, JobId, JobState, OrgId, SectionId, Timestamp};
 
 use crate::db::{Table, Tx, made_once, params, select, table, text_values};
+use crate::events::notify::topic;
 use crate::events::{Note, record};
-use crate::notify::topic;
 use crate::{Result, Store, StoreError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
