@@ -29,7 +29,7 @@ small_shm() {
     [ "${kib:-0}" -ge 61440 ] && [ "$kib" -le 131072 ] && [ -w /dev/shm ]
 }
 
-# What a build's cell is made of (crates/runner/src/cell.rs).
+# What a build's cell is made of (crates/runner/src/confine/cell.rs).
 Images() {
     local users=()
     [ "$(id -u)" = 0 ] || users=(--user --map-root-user --map-auto)

@@ -11,28 +11,16 @@ use crate::context::{self, Target};
 use crate::error::{CliError, Exit, Result};
 use crate::output::Output;
 
-mod actions;
-mod app_files;
 mod apps;
-mod artifacts;
-mod auth;
-mod builds;
 mod contexts;
-mod drift;
 mod events;
-mod install_files;
-mod install_views;
 mod installs;
 mod jobs;
 mod logs;
-mod manifest;
-mod modules;
-mod orgs;
-mod policies;
-mod runbooks;
+mod people;
+mod registry;
 mod runners;
-mod states;
-mod tokens;
+mod terraform;
 mod version;
 mod workflows;
 
@@ -46,26 +34,28 @@ const NAMES_SHOWN: usize = 8;
 /// The exit code of the command.
 pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) -> Result<u8> {
     match command {
-        Command::Auth(command) => auth::run(global, out, command).await,
+        Command::Auth(command) => people::auth::run(global, out, command).await,
         Command::Contexts(command) => contexts::run(global, out, command),
-        Command::Orgs(command) => orgs::run(global, out, command).await,
+        Command::Orgs(command) => people::orgs::run(global, out, command).await,
         Command::Apps(command) => Box::pin(apps::run(global, out, command)).await,
         Command::Installs(command) => Box::pin(installs::run(&connect(global).await?, out, command)).await,
         Command::Workflows(command) => Box::pin(workflows::run(&connect(global).await?, out, command)).await,
-        Command::States(command) => Box::pin(states::run(&connect(global).await?, out, command)).await,
+        Command::States(command) => Box::pin(terraform::states::run(&connect(global).await?, out, command)).await,
         Command::Steps(command) => Box::pin(workflows::steps(&connect(global).await?, out, command)).await,
-        Command::Components(command) => Box::pin(builds::components(&connect(global).await?, out, command)).await,
-        Command::Builds(command) => Box::pin(builds::run(&connect(global).await?, out, command)).await,
-        Command::Artifacts(command) => Box::pin(artifacts::run(&connect(global).await?, out, command)).await,
-        Command::Registry(command) => artifacts::registry(global, out, command).await,
-        Command::Sources(command) => artifacts::sources(&connect(global).await?, out, command).await,
-        Command::Policies(command) => Box::pin(policies::run(out, command)).await,
-        Command::Runbooks(command) => Box::pin(runbooks::run(&connect(global).await?, out, command)).await,
-        Command::Actions(command) => Box::pin(actions::run(&connect(global).await?, out, command)).await,
+        Command::Components(command) => {
+            Box::pin(registry::builds::components(&connect(global).await?, out, command)).await
+        }
+        Command::Builds(command) => Box::pin(registry::builds::run(&connect(global).await?, out, command)).await,
+        Command::Artifacts(command) => Box::pin(registry::artifacts::run(&connect(global).await?, out, command)).await,
+        Command::Registry(command) => registry::artifacts::registry(global, out, command).await,
+        Command::Sources(command) => registry::artifacts::sources(&connect(global).await?, out, command).await,
+        Command::Policies(command) => Box::pin(apps::policies::run(out, command)).await,
+        Command::Runbooks(command) => Box::pin(workflows::runbooks::run(&connect(global).await?, out, command)).await,
+        Command::Actions(command) => Box::pin(workflows::actions::run(&connect(global).await?, out, command)).await,
         Command::Jobs(command) => Box::pin(jobs::run(&connect(global).await?, out, command)).await,
         Command::Logs(args) => logs::run(&connect(global).await?, out, args).await,
         Command::Runners(command) => Box::pin(runners::run(&connect(global).await?, out, command)).await,
-        Command::Tokens(command) => tokens::run(&connect(global).await?, out, command).await,
+        Command::Tokens(command) => people::tokens::run(&connect(global).await?, out, command).await,
         Command::Events(args) => events::run(&connect(global).await?, out, args).await,
         Command::Version => version::run(global, out).await,
     }
@@ -88,7 +78,7 @@ pub(crate) async fn connect(global: &Global) -> Result<Client> {
     let org = match target.org {
         None => None,
         Some(org) if OrgId::parse(&org).is_ok() => Some(org),
-        Some(name) => Some(orgs::find(&client, &name).await?.id.to_string()),
+        Some(name) => Some(people::orgs::find(&client, &name).await?.id.to_string()),
     };
     Ok(client.with_org(org))
 }

@@ -116,7 +116,7 @@ impl Fleet {
         let id = ConfigId::new(now, self.chance.u128());
         let before = self.versions.last().cloned();
         self.versions.push(id.clone());
-        let parts = conductor::app::parts(&config, &locals);
+        let parts = conductor::apps::parts(&config, &locals);
         let sections = parts.into_iter().map(|part| Section {
             id: SectionId::new(now, self.chance.u128()),
             config_id: id.clone(),
@@ -129,7 +129,7 @@ impl Fleet {
             created_at: now,
         });
         let commit = Commit {
-            digest: conductor::app::digest(&config, &locals),
+            digest: conductor::apps::digest(&config, &locals),
             based_on: before,
             read: Default::default(),
             sections: sections.collect(),

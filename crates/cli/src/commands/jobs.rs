@@ -29,7 +29,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
             Ok(0)
         }
         Jobs::EraseLog { id, yes } => {
-            super::confirm(yes, &format!("the log of job {id} will be deleted for good"))?;
+            crate::commands::confirm(yes, &format!("the log of job {id} will be deleted for good"))?;
             let stream = client.job(&id).await?.log_stream_id;
             let stream = client.delete_log(&stream).await?;
             if out.json {

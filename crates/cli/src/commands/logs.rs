@@ -10,8 +10,8 @@ use futures::StreamExt as _;
 use model::log::telemetry_stream;
 use model::{BuildId, JobId, LogStreamId, Timestamp};
 
-use super::builds;
 use crate::args::{LogOptions, Logs};
+use crate::commands::registry::builds;
 use crate::error::{CliError, Exit, Result};
 use crate::output::Output;
 use crate::watch::Printer;

@@ -12,7 +12,7 @@ use store::{Install, Job, Result, Runner, StoreError};
 use super::deployed::status_of;
 use super::simulate::Simulation;
 use super::{CLAIM_S, Loaded, WAIT_S, policies};
-use crate::app::{InstallTree, effective_inputs};
+use crate::apps::{InstallTree, effective_inputs};
 use crate::roles::{self, Operation};
 use crate::stack::STACK;
 use crate::{Conductor, Document};

@@ -6,8 +6,7 @@ use policy::{Limits, Policy, PolicyKind, Report, Severity, Subject};
 use serde_json::{Value, json};
 use store::Result;
 
-use crate::app::InstallTree;
-use crate::render;
+use crate::apps::InstallTree;
 
 /// What is judged here is small; a policy that takes long must not keep a server.
 const TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
@@ -75,7 +74,7 @@ fn denied(policy: &str, reason: &str) -> Report {
 }
 
 fn rendered(text: &str, tree: &InstallTree) -> std::result::Result<String, String> {
-    let rendering = render(&json!(text), &tree.root);
+    let rendering = crate::render(&json!(text), &tree.root);
     match rendering.problems.first() {
         Some(problem) => Err(tree.masked(&problem.message)),
         None => Ok(rendering.value.as_str().unwrap_or_default().to_owned()),

@@ -8,9 +8,9 @@ use store::{EntityKind, Given, Result, StoreError};
 
 use super::context::WorkflowContext;
 use crate::Document;
-use crate::app::InstallTree;
+use crate::apps::InstallTree;
+use crate::jobs::SyncedAction;
 use crate::runbooks::{runbook_inputs, script};
-use crate::submit::SyncedAction;
 
 impl WorkflowContext<'_> {
     /// Begins the work of a step; a step that can't begin has ended.

@@ -20,9 +20,9 @@ use super::context::{Known, TRIED_INPUTS, WorkflowContext, plan_of, plan_step_of
 use super::deployed::{Applied, status_of};
 use super::policies;
 use crate::Document;
-use crate::recipes::policy_spec;
-use crate::sealed::{SEALED, remembered};
-use crate::submit::{Draft, git, local_archive};
+use crate::apps::sealed::{SEALED, remembered};
+use crate::jobs::{Draft, git, local_archive};
+use crate::registry::recipes::policy_spec;
 
 /// Unfinished resources that are named.
 const NAMED_MAX: usize = 5;

@@ -119,7 +119,7 @@ impl World {
         let config = config::AppConfig::from_json(&app).map_err(|e| anyhow::anyhow!("{e}"))?;
         let before = self.store.active_config(&self.install.org_id, &self.install.app_id).await?;
         let id = ConfigId::new(now, unique());
-        let sections = conductor::app::parts(&config, &locals).into_iter().map(|part| Section {
+        let sections = conductor::apps::parts(&config, &locals).into_iter().map(|part| Section {
             id: SectionId::new(now, unique()),
             config_id: id.clone(),
             kind: part.kind,
@@ -131,7 +131,7 @@ impl World {
             created_at: now,
         });
         let commit = Commit {
-            digest: conductor::app::digest(&config, &locals),
+            digest: conductor::apps::digest(&config, &locals),
             based_on: before.map(|before| before.id),
             read: Default::default(),
             sections: sections.collect(),

@@ -13,9 +13,9 @@ use store::{EventCursor, KindFilter, topic};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::apps::Search;
 use crate::AppState;
 use crate::auth::{InOrg, Reader};
+use crate::control_api::apps::Search;
 use crate::error::{ApiError, ApiResult};
 use crate::request::{List, Page, Params};
 

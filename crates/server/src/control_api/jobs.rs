@@ -9,9 +9,9 @@ use store::{JobFilter, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::apps::Search;
 use crate::AppState;
 use crate::auth::{Operator, Reader};
+use crate::control_api::apps::Search;
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Params};
 

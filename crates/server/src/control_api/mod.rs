@@ -1,26 +1,16 @@
 //! The Control API: what the CLI, the dashboard and integrations call.
 
-mod action_workflows;
 mod apps;
-mod builds;
-mod component_configs;
-mod components;
-mod configs;
-mod deploys;
 mod events;
 mod general;
-mod inputs;
-mod install_settings;
 mod installs;
 mod jobs;
 mod logs;
-mod orgs;
-mod runbooks;
+mod people;
+mod registry;
 mod runners;
-mod stacks;
-mod tokens;
+mod terraform;
 mod workflows;
-mod workspaces;
 
 use axum::Router;
 use utoipa::OpenApi;
@@ -42,22 +32,22 @@ struct Document;
 fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(general::routes())
-        .merge(orgs::routes())
-        .merge(tokens::routes())
+        .merge(people::orgs::routes())
+        .merge(people::tokens::routes())
         .merge(apps::routes())
-        .merge(configs::routes(limits))
-        .merge(components::routes())
-        .merge(component_configs::routes(limits))
-        .merge(builds::routes())
-        .merge(action_workflows::routes(limits))
-        .merge(inputs::routes())
+        .merge(apps::configs::routes(limits))
+        .merge(apps::components::routes())
+        .merge(apps::component_configs::routes(limits))
+        .merge(registry::builds::routes())
+        .merge(apps::action_workflows::routes(limits))
+        .merge(installs::inputs::routes())
         .merge(installs::routes(limits))
-        .merge(install_settings::routes())
+        .merge(installs::install_settings::routes())
         .merge(workflows::routes())
-        .merge(deploys::routes())
-        .merge(stacks::routes())
-        .merge(workspaces::routes())
-        .merge(runbooks::routes())
+        .merge(workflows::deploys::routes())
+        .merge(installs::stacks::routes())
+        .merge(terraform::workspaces::routes())
+        .merge(workflows::runbooks::routes())
         .merge(jobs::routes())
         .merge(runners::routes())
         .merge(logs::routes())

@@ -13,10 +13,10 @@ use store::RunnerChange;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::apps::Search;
-use super::jobs;
 use crate::AppState;
 use crate::auth::{Admin, InOrg, Operator, Reader};
+use crate::control_api::apps::Search;
+use crate::control_api::jobs;
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Params};
 

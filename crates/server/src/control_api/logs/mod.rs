@@ -19,9 +19,9 @@ use utoipa_axum::routes;
 
 use self::query::LogQuery;
 use self::source::{Owner, Source};
-use super::apps::Search;
 use crate::AppState;
 use crate::auth::{Admin, Reader};
+use crate::control_api::apps::Search;
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, Params};
 

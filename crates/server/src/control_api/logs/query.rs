@@ -12,8 +12,8 @@ use otlp::Record;
 use regex::{Regex, RegexBuilder};
 use store::{Store, StoreError};
 
-use super::super::apps::Search;
 use super::source::{Owner, Part, Source};
+use crate::control_api::apps::Search;
 use crate::error::{ApiError, ApiResult};
 
 /// What a pattern may take, compiled.

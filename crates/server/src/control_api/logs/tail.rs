@@ -13,12 +13,12 @@ use model::log::{self, Chunk};
 use store::LogAt;
 use tokio::sync::mpsc;
 
-use super::super::apps::Search;
-use super::super::events::{KEEP_ALIVE, position, stream_of};
 use super::query::{LogQuery, lines, step_name};
 use super::source::{Part, Source};
 use crate::AppState;
 use crate::auth::{Reader, TokenWatch};
+use crate::control_api::apps::Search;
+use crate::control_api::events::{KEEP_ALIVE, position, stream_of};
 use crate::error::{ApiError, ApiResult};
 use crate::request::Params;
 

@@ -1,0 +1,110 @@
+//! What there is on an install: its components, what it does by the clock, what policies said; and its end.
+
+use api::client::Client;
+
+use crate::args::Limit;
+use crate::commands::confirm;
+use crate::commands::{Kind, explain};
+use crate::error::Result;
+use crate::output::{Output, cell, dim, status, strong};
+
+pub(crate) async fn components(client: &Client, out: &Output, install: &str) -> Result<()> {
+    let found = match client.install_components(install).await {
+        Ok(found) => found,
+        Err(error) => return Err(explain(client, Kind::Install, install, error).await),
+    };
+    let headers = ["NAME", "STATUS", "?TYPE", "?VERSION", "?LAST DEPLOY", "?WHEN"];
+    out.list(&found, "the app of this install has no components", &headers, |component| {
+        let own = component.component.as_ref();
+        let last = component.install_deploys.first();
+        vec![
+            strong(own.map_or("", |own| own.name.as_str())),
+            match (component.enabled, component.drifted) {
+                (false, _) if matches!(component.status.as_str(), "pending" | "inactive") => dim("left out"),
+                // What has failed, or is unknown, is worse than a difference.
+                (_, true) if component.status == "active" => status("drifted"),
+                (_, _) => status(&component.status),
+            },
+            cell(own.map_or("", |own| own.component_type.as_str())),
+            cell(if component.config_version > 0 { component.config_version.to_string() } else { String::new() }),
+            match last {
+                None => dim("never"),
+                Some(last) if last.status == "cancelled" && last.planned_at.is_none() => dim("not attempted"),
+                Some(last) => status(&last.status),
+            },
+            last.map_or_else(|| dim("-"), |last| dim(out.time(last.updated_at))),
+        ]
+    })?;
+    Ok(())
+}
+
+pub(crate) async fn schedules(client: &Client, out: &Output, install: &str) -> Result<()> {
+    let found = match client.schedules(install).await {
+        Ok(found) => found,
+        Err(error) => return Err(explain(client, Kind::Install, install, error).await),
+    };
+    let headers = ["WHAT", "CRON (UTC)", "NEXT", "?LAST", "?WORKFLOW", "NOTE"];
+    let none = "nothing is done by the clock: actions have no `cron` trigger, components no `drift_schedule`";
+    out.list(&found, none, &headers, |schedule| {
+        let what = match (schedule.kind.as_str(), schedule.name.as_str()) {
+            ("drift", "") => "drift of the sandbox".to_owned(),
+            ("drift", name) => format!("drift of {name}"),
+            (_, name) => format!("action {name}"),
+        };
+        vec![
+            strong(what),
+            cell(&schedule.cron),
+            cell(out.time(schedule.next_at)),
+            schedule.last_at.map_or_else(|| dim("never"), |at| dim(out.time(at))),
+            dim(&schedule.workflow_id),
+            cell(&schedule.note),
+        ]
+    })?;
+    Ok(())
+}
+
+pub(crate) async fn policies(client: &Client, out: &Output, install: &str, limit: Limit) -> Result<()> {
+    let mut found = match client.policy_reports(install, limit.fetch()).await {
+        Ok(found) => found,
+        Err(error) => return Err(explain(client, Kind::Install, install, error).await),
+    };
+    let more = limit.cut(&mut found);
+    if out.json {
+        return Ok(out.json(&found)?);
+    }
+    let headers = ["STEP", "ASKED", "DENIED", "WARNED", "?WHEN", "?WORKFLOW"];
+    out.list(&found, "no plan of this install was judged by a policy", &headers, |report| {
+        vec![
+            strong(&report.step),
+            cell(report.policy_count),
+            cell(report.deny_count),
+            cell(report.warn_count),
+            dim(out.time(report.evaluated_at)),
+            dim(&report.workflow_id),
+        ]
+    })?;
+    let said = found.iter().flat_map(|report| report.violations.iter().map(move |said| (report, said)));
+    let rows: Vec<_> = said
+        .map(|(report, said)| {
+            vec![status(&said.severity), strong(&said.policy_name), cell(&said.message), dim(&report.step)]
+        })
+        .collect();
+    if !rows.is_empty() {
+        out.table(&["", "POLICY", "SAYS", "?STEP"], rows)?;
+    }
+    out.more(more);
+    Ok(())
+}
+
+pub(crate) async fn forget(client: &Client, out: &Output, install: &str, force: bool, yes: bool) -> Result<()> {
+    let what = format!(
+        "install `{install}` will be removed here, with its state and history, and its runner can't connect any more; what it made in the customer's account stays there"
+    );
+    confirm(yes, &what)?;
+    match client.forget_install(install, force).await {
+        Ok(answer) if out.json => out.json(&answer)?,
+        Ok(_) => out.success(&format!("install `{install}` is forgotten")),
+        Err(error) => return Err(explain(client, Kind::Install, install, error).await),
+    }
+    Ok(())
+}

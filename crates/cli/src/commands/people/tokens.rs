@@ -1,0 +1,102 @@
+//! API tokens.
+
+use std::time::SystemTime;
+
+use api::client::Client;
+use api::control::{CreateToken, Token};
+use model::{Role, Timestamp, TokenId};
+
+use crate::args::Tokens;
+use crate::commands::{confirm, suggestion};
+use crate::error::{CliError, Exit, Result};
+use crate::output::{Output, cell, dim, status, strong};
+
+pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Result<u8> {
+    match command {
+        Tokens::List => {
+            let tokens = client.tokens().await?;
+            let now = Timestamp::from_system(SystemTime::now());
+            let headers = ["NAME", "ID", "ROLE", "?TOKEN", "STATUS", "?CREATED", "?EXPIRES", "?USED"];
+            out.list(&tokens, "no tokens", &headers, |token| {
+                vec![
+                    strong(&token.name),
+                    cell(&token.id),
+                    cell(reach(token)),
+                    dim(format!("{}…", token.hint)),
+                    status(state(token, now)),
+                    dim(out.time(token.created_at)),
+                    cell(token.expires_at.map_or_else(|| "never".to_owned(), |t| out.time(t))),
+                    dim(out.time_or_dash(token.last_used_at)),
+                ]
+            })?;
+        }
+        Tokens::Create { name, role, telemetry, expires } => {
+            let runner_id = match &telemetry {
+                Some(install) => Some(client.install(install).await?.runner_id),
+                None => None,
+            };
+            let role = role.unwrap_or(Role::ReadOnly);
+            let body = CreateToken { name, role, runner_id, expires_in_s: expires.map(|e| e.as_secs()) };
+            let token = client.create_token(&body).await?;
+            if out.json {
+                out.json(&token)?;
+            } else {
+                out.success(&format!("token `{}` ({}) is created; it is shown only now", token.name, reach(&token)));
+                out.line(token.token.as_deref().unwrap_or("-"))?;
+                if let (Some(endpoint), Some(token)) = (&token.otlp_endpoint, &token.token) {
+                    out.note("an exporter takes it from its environment:");
+                    out.note(&format!("  export OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}"));
+                    out.note("  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf");
+                    out.note(&format!("  export OTEL_EXPORTER_OTLP_HEADERS=\"authorization=Bearer%20{token}\""));
+                }
+            }
+        }
+        Tokens::Revoke { id, yes } => {
+            confirm(yes, &format!("token `{id}` will be refused from now on"))?;
+            let id = match TokenId::parse(&id) {
+                Ok(id) => id,
+                Err(_) => by_name(client, &id).await?,
+            };
+            let token = client.revoke_token(&id).await?;
+            if out.json {
+                out.json(&token)?;
+            } else {
+                out.success(&format!("token `{}` is revoked", token.name));
+            }
+        }
+    }
+    Ok(0)
+}
+
+async fn by_name(client: &Client, name: &str) -> Result<TokenId> {
+    let live: Vec<Token> = client.tokens().await?.into_iter().filter(|t| t.revoked_at.is_none()).collect();
+    let named: Vec<&Token> = live.iter().filter(|t| t.name == name).collect();
+    match named.as_slice() {
+        [token] => Ok(token.id.clone()),
+        [] => {
+            let names: Vec<String> = live.iter().map(|t| t.name.clone()).collect();
+            let error = CliError::new(Exit::NotFound, format!("there is no token `{name}`"));
+            Err(match suggestion(name, &names) {
+                Some(hint) => error.hint(hint),
+                None => error,
+            })
+        }
+        [_, _, ..] => Err(CliError::usage(format!("{} tokens are named `{name}`", named.len()))
+            .hint("give the id; `ferry tokens list` shows it")),
+    }
+}
+
+/// What it may do.
+fn reach(token: &Token) -> &'static str {
+    if token.runner_id.is_some() { "telemetry" } else { token.role.as_str() }
+}
+
+fn state(token: &Token, now: Timestamp) -> &'static str {
+    if token.revoked_at.is_some() {
+        "revoked"
+    } else if token.expires_at.is_some_and(|t| t <= now) {
+        "expired"
+    } else {
+        "active"
+    }
+}

@@ -1,0 +1,325 @@
+//! Owns making jobs: complete specs, signed orders, idempotency; and settling those whose outcome is unknown.
+//! Handlers, workflows and reconcilers call it.
+//! No job without a complete spec.
+//!
+//! Makes a job: the spec is rendered and frozen, its order is signed, and both are queued in one transaction.
+
+pub(crate) mod settle;
+
+use std::collections::BTreeMap;
+
+use model::papers::Order;
+use model::spec::{ActionSpec, JobSpec, Limits, Source, StepSpec, Work, check_steps};
+use model::terraform::SealedValue;
+use model::time::parse_duration;
+use model::{ActionRunId, AppId, Digest, InstallId, JobId, JobType, LogStreamId, SectionId, StepId, constants};
+use store::{ActionRun, Build, Idempotency, Install, NewJob, Queued, Result, Runner, StoreError};
+
+use crate::Conductor;
+use crate::apps::InstallTree;
+
+/// An ad-hoc action, already checked.
+#[derive(Debug, Clone)]
+pub struct NewAction {
+    pub name: Option<String>,
+    pub steps: Vec<StepSpec>,
+    pub run_env: BTreeMap<String, String>,
+    pub timeout_s: u64,
+    pub secrets: Vec<String>,
+    pub limits: Limits,
+    pub target: Option<String>,
+    pub priority: i64,
+}
+
+/// An action of a synced app, and how it is run this time.
+#[derive(Debug, Clone)]
+pub(crate) struct SyncedAction {
+    /// The action's id, and its section in the config; a script of a runbook has neither.
+    pub id: Option<(String, SectionId)>,
+    pub action: config::Action,
+    /// Digests of the app's local sources, by directory.
+    pub local_sources: BTreeMap<String, String>,
+    pub trigger_type: String,
+    pub run_env: BTreeMap<String, String>,
+    /// What a hook is told about what started it.
+    pub hook_env: BTreeMap<String, String>,
+    /// The step of a workflow that it is.
+    pub step_id: StepId,
+    /// Values that must not appear in the log, beside the sensitive ones of the install.
+    pub secrets: Vec<String>,
+}
+
+/// A job that is about the runner itself.
+#[derive(Debug, Clone)]
+pub struct NewRunnerJob {
+    pub work: Work,
+    pub priority: i64,
+}
+
+pub(crate) struct Draft {
+    pub(crate) name: Option<String>,
+    pub(crate) install: Option<(InstallId, AppId)>,
+    pub(crate) target: Option<String>,
+    pub(crate) priority: i64,
+    pub(crate) timeout_s: u64,
+    pub(crate) limits: Limits,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) sealed: Vec<SealedValue>,
+    pub(crate) role: Option<String>,
+    pub(crate) work: Work,
+    pub(crate) run: Option<NewRun>,
+    pub(crate) build: Option<Box<Build>>,
+    pub(crate) step_id: Option<StepId>,
+}
+
+impl Draft {
+    /// A job of no install and no step, which holds nothing.
+    pub(crate) fn new(work: Work) -> Self {
+        Self {
+            name: None,
+            install: None,
+            target: None,
+            priority: 0,
+            timeout_s: work.job_type().facts().timeout_s,
+            limits: Limits::default(),
+            secrets: Vec::new(),
+            sealed: Vec::new(),
+            role: None,
+            work,
+            run: None,
+            build: None,
+            step_id: None,
+        }
+    }
+}
+
+/// A run of a synced action: its job is not made yet.
+pub(crate) struct NewRun {
+    id: ActionRunId,
+    install_id: InstallId,
+    action_id: String,
+    section_id: SectionId,
+    trigger_type: String,
+}
+
+/// What every script of an install is told.
+fn builtin_env(install: &Install, trigger_type: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("NUON_ORG_ID".to_owned(), install.org_id.to_string()),
+        ("NUON_APP_ID".to_owned(), install.app_id.to_string()),
+        ("NUON_INSTALL_ID".to_owned(), install.id.to_string()),
+        (model::spec::TRIGGER_TYPE.to_owned(), trigger_type.to_owned()),
+    ])
+}
+
+/// A directory of a repository, as the runner fetches it.
+pub(crate) fn git(repo: &config::Repo, submodules: bool) -> Source {
+    Source::Git {
+        url: if repo.repo.contains("://") || repo.repo.starts_with("git@") {
+            repo.repo.clone()
+        } else {
+            format!("https://github.com/{}.git", repo.repo.trim_end_matches(".git"))
+        },
+        reference: Some(repo.branch.clone()),
+        directory: Some(repo.directory.clone()).filter(|directory| directory != "."),
+        submodules,
+        credentials: None,
+    }
+}
+
+/// A directory of the app itself, as it was uploaded.
+pub(crate) fn local_archive(local: &config::Local, local_sources: &BTreeMap<String, String>) -> Result<Source> {
+    let digest = local.path().and_then(|path| Digest::parse(local_sources.get(&path)?).ok());
+    let missing = || StoreError::Conflict(format!("`{}` was not uploaded with the sync", local.directory));
+    Ok(Source::Archive { digest: digest.ok_or_else(missing)?, directory: None })
+}
+
+/// Where the files of a step are, as the runner fetches them.
+fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -> Result<Option<Source>> {
+    if let Some(local) = &step.local {
+        let found = local_archive(local, local_sources);
+        return found.map(Some).map_err(|error| StoreError::Conflict(format!("step `{}`: {error}", step.name)));
+    }
+    Ok(step.public_repo.as_ref().or(step.connected_repo.as_ref()).map(|repo| git(repo, false)))
+}
+
+impl Conductor {
+    /// Runs an action of the app on an install, its templates rendered against what is known now.
+    pub(crate) async fn run_synced_action(
+        &self,
+        install: Install,
+        runner: &Runner,
+        synced: SyncedAction,
+        tree: &InstallTree,
+        actor: &str,
+    ) -> Result<()> {
+        let (rendering, sealed) = tree.render(&serde_json::to_value(&synced.action.steps).map_err(corrupt)?);
+        if let Some(problem) = rendering.problems.first() {
+            let mut at = problem.path.split('/').skip(1);
+            let step = at.next().and_then(|n| n.parse::<usize>().ok()).and_then(|n| synced.action.steps.get(n));
+            let (step, field) = (step.map_or("", |s| s.name.as_str()), at.collect::<Vec<_>>().join("."));
+            let text = tree.masked(&format!("step `{step}`, {field}: {}", problem.message));
+            return Err(StoreError::Conflict(format!("action `{}` can't be rendered: {text}", synced.action.name)));
+        }
+        let steps: Vec<config::ActionStep> = serde_json::from_value(rendering.value).map_err(corrupt)?;
+        let steps = steps.into_iter().map(|step| {
+            let source = source(&step, &synced.local_sources)?;
+            let config::ActionStep { name, env_vars, inline_contents, command, .. } = step;
+            Ok(StepSpec { name, inline_contents, command, source, env: env_vars })
+        });
+        let steps = steps.collect::<Result<Vec<_>>>()?;
+        check_steps(&steps).map_err(StoreError::Conflict)?;
+        let timeout = synced.action.timeout.as_deref().and_then(|text| parse_duration(text).ok());
+        let spec = ActionSpec {
+            steps,
+            builtin_env: builtin_env(&install, &synced.trigger_type).into_iter().chain(synced.hook_env).collect(),
+            run_env: synced.run_env,
+            override_env: BTreeMap::new(),
+        };
+        let trigger_type = synced.trigger_type;
+        let run = synced.id.map(|(action_id, section_id)| NewRun {
+            id: ActionRunId::new(self.now(), self.random_u128()),
+            install_id: install.id.clone(),
+            action_id,
+            section_id,
+            trigger_type,
+        });
+        let timeout_s = timeout.map_or(JobType::ActionsWorkflow.facts().timeout_s, |t| t.as_secs().max(1));
+        let draft = Draft {
+            name: Some(synced.action.name),
+            install: Some((install.id, install.app_id)),
+            secrets: tree.secrets().into_iter().chain(synced.secrets).collect(),
+            sealed,
+            run,
+            step_id: Some(synced.step_id),
+            timeout_s,
+            ..Draft::new(Work::ActionsWorkflow(spec))
+        };
+        self.submit(draft, runner, actor, None).await.map(|_| ())
+    }
+
+    pub async fn submit_action(
+        &self,
+        install: Install,
+        runner: &Runner,
+        action: NewAction,
+        actor: &str,
+        idem: Option<Idempotency>,
+    ) -> Result<Queued> {
+        if runner.report.as_ref().is_some_and(|report| report.no_ad_hoc) {
+            let text = "the customer has switched ad hoc actions off on this runner: run an action of the app instead (`ferry actions run NAME`)";
+            return Err(StoreError::Conflict(text.into()));
+        }
+        let builtin_env = builtin_env(&install, model::spec::AD_HOC);
+        let spec =
+            ActionSpec { steps: action.steps, builtin_env, run_env: action.run_env, override_env: BTreeMap::new() };
+        let draft = Draft {
+            name: action.name,
+            install: Some((install.id, install.app_id)),
+            target: action.target,
+            priority: action.priority,
+            limits: action.limits,
+            secrets: action.secrets,
+            timeout_s: action.timeout_s,
+            ..Draft::new(Work::ActionsWorkflow(spec))
+        };
+        self.submit(draft, runner, actor, idem).await
+    }
+
+    pub async fn submit_runner_job(
+        &self,
+        runner: &Runner,
+        job: NewRunnerJob,
+        actor: &str,
+        idem: Option<Idempotency>,
+    ) -> Result<Queued> {
+        let install = match (&runner.install_id, &runner.app_id) {
+            (Some(install), Some(app)) => Some((install.clone(), app.clone())),
+            (Some(_), None) => return Err(StoreError::NotFound("install")),
+            (None, _) => None,
+        };
+        let draft = Draft { install, priority: job.priority, ..Draft::new(job.work) };
+        self.submit(draft, runner, actor, idem).await
+    }
+
+    pub(crate) async fn submit(
+        &self,
+        draft: Draft,
+        runner: &Runner,
+        actor: &str,
+        idem: Option<Idempotency>,
+    ) -> Result<Queued> {
+        let now = self.now();
+        let job_id = JobId::new(now, self.random_u128());
+        let job_type = draft.work.job_type();
+        let (install_id, app_id) = draft.install.unzip();
+        let artifact_digests = draft.work.artifacts();
+        let (operation, plan_digest) = (draft.work.operation().to_owned(), draft.work.plan_digest());
+        let spec = JobSpec {
+            org_id: runner.org_id.clone(),
+            app_id: app_id.or_else(|| draft.build.as_ref().map(|b| b.app_id.clone())),
+            install_id: install_id.clone(),
+            job_id: job_id.clone(),
+            timeout_s: draft.timeout_s,
+            grace_s: draft.work.job_type().facts().grace_s,
+            limits: draft.limits,
+            secrets: draft.secrets,
+            sealed: draft.sealed,
+            trace: crate::trace::current(),
+            work: draft.work,
+        };
+        let spec = serde_json::to_vec(&spec).map_err(|e| StoreError::Conflict(e.to_string()))?;
+        if spec.len() > constants::SPEC_BYTES {
+            let limit = constants::SPEC_BYTES >> 20;
+            return Err(StoreError::Conflict(format!("the job's spec has {} bytes; at most {limit} MiB", spec.len())));
+        }
+        let order = Order {
+            org_id: runner.org_id.clone(),
+            runner_id: runner.id.clone(),
+            install_id: install_id.clone(),
+            job_id: job_id.clone(),
+            job_type,
+            operation: operation.clone(),
+            role: draft.role,
+            spec_digest: Digest::of(&spec),
+            artifact_digests,
+            plan_digest,
+            not_before: now,
+            not_after: now.plus_s(constants::ORDER_LIFE_S as i64),
+        };
+        let new = NewJob {
+            id: job_id.clone(),
+            org_id: runner.org_id.clone(),
+            runner_id: runner.id.clone(),
+            install_id,
+            job_type,
+            operation,
+            name: draft.name,
+            target: draft.target,
+            priority: draft.priority,
+            timeout_s: draft.timeout_s,
+            spec,
+            order: self.signing_keys().signatory.order(&order),
+            log_stream_id: LogStreamId::new(now, self.random_u128()),
+            created_by: actor.to_owned(),
+            run: draft.run.map(|run| ActionRun {
+                id: run.id,
+                install_id: run.install_id,
+                action_id: run.action_id,
+                section_id: run.section_id,
+                job_id: job_id.clone(),
+                trigger_type: run.trigger_type,
+                created_by: actor.to_owned(),
+                created_at: now,
+            }),
+            build: draft.build.map(|build| Box::new(Build { job_id: Some(job_id), ..*build })),
+            step_id: draft.step_id,
+            now,
+        };
+        self.store.enqueue(new, idem).await
+    }
+}
+
+fn corrupt(error: serde_json::Error) -> StoreError {
+    StoreError::Conflict(error.to_string())
+}
