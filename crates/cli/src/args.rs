@@ -54,7 +54,7 @@ pub struct Global {
     /// When to use colour
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,
-    /// Lines instead of a live view, on a terminal too
+    /// Print lines instead of a live view
     #[arg(long, global = true)]
     pub plain: bool,
     /// PEM file with a CA certificate to trust besides those of the system
@@ -73,65 +73,65 @@ pub enum Command {
     /// Sign in and out
     #[command(subcommand)]
     Auth(Auth),
-    /// Control planes that this machine knows
+    /// Manage connections to control planes
     #[command(subcommand, visible_alias = "context")]
     Contexts(ContextsCommand),
-    /// Vendors
+    /// Orgs: the vendors on this control plane
     #[command(subcommand, visible_alias = "org")]
     Orgs(Orgs),
-    /// Products
+    /// Apps: the products that you deploy
     #[command(subcommand, visible_alias = "app")]
     Apps(Apps),
-    /// Products running for customers
+    /// Installs: an app running for one customer
     #[command(subcommand, visible_alias = "install")]
     Installs(Installs),
-    /// What is done to installs, step by step
+    /// Workflows: deploys and other changes of installs
     #[command(subcommand, visible_alias = "workflow")]
     Workflows(Workflows),
-    /// Steps of workflows: plans to approve, failures to retry
+    /// Workflow steps: approve plans, retry failures
     #[command(subcommand, visible_alias = "step")]
     Steps(Steps),
-    /// What Terraform keeps of installs: states, their history, locks
+    /// Terraform states: history, restore, locks
     #[command(subcommand, visible_alias = "state")]
     States(States),
-    /// Deployable parts of apps
+    /// Components: the deployable parts of an app
     #[command(subcommand, visible_alias = "component")]
     Components(Components),
-    /// What was made of components
+    /// Component builds
     #[command(subcommand, visible_alias = "build")]
     Builds(Builds),
-    /// What builds have made, in the registry
+    /// Artifacts that builds pushed to the registry
     #[command(subcommand, visible_alias = "artifact")]
     Artifacts(Artifacts),
-    /// The control plane's registry, for docker, podman, helm and others
+    /// The control plane's OCI registry
     #[command(subcommand)]
     Registry(Registry),
-    /// Logins that builds use at git hosts and registries
+    /// Logins for git hosts and registries that builds use
     #[command(subcommand, visible_alias = "source")]
     Sources(Sources),
-    /// Rules about what may be deployed
+    /// Policies: rules about what may be deployed
     #[command(subcommand, visible_alias = "policy")]
     Policies(Policies),
-    /// Scripts that run in an install
+    /// Actions: scripts that run in an install
     #[command(subcommand, visible_alias = "action")]
     Actions(Actions),
-    /// Sequences of steps that people start
+    /// Runbooks: sequences of steps started by a person
     #[command(subcommand, visible_alias = "runbook")]
     Runbooks(Runbooks),
-    /// Units of work that runners take
+    /// Jobs: the units of work that runners carry out
     #[command(subcommand, visible_alias = "job")]
     Jobs(Jobs),
-    /// The log of a job
+    /// Show logs
     Logs(Logs),
-    /// What carries out jobs
+    /// Runners: the processes that carry out jobs
     #[command(subcommand, visible_alias = "runner")]
     Runners(Runners),
     /// API tokens
     #[command(subcommand, visible_alias = "token")]
     Tokens(Tokens),
-    /// What happened in an org
+    /// List or follow an org's events
     Events(Events),
-    /// Versions of this program and of the control plane
+    /// Show the versions of the CLI and the control plane
     Version,
 }
 
@@ -145,13 +145,13 @@ pub struct CompletionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Auth {
-    /// Check a token and keep it in a context
+    /// Check a token and store it in a context
     ///
     /// Takes `--url`, `--token`, `--org` and, for the name, `--context`. Without `--token` it is read from stdin.
     Login,
     /// Show who is signed in
     Whoami,
-    /// Forget the token of the context
+    /// Delete the context's token
     Logout,
 }
 
@@ -160,11 +160,11 @@ pub enum ContextsCommand {
     /// List contexts
     #[command(visible_alias = "ls")]
     List,
-    /// Make a context the current one
+    /// Select a context
     Use { name: String },
     /// Show a context
     Show { name: Option<String> },
-    /// Forget a context
+    /// Delete a context
     Remove { name: String },
 }
 
@@ -177,13 +177,13 @@ pub enum Orgs {
     Create {
         #[arg(value_parser = name)]
         name: String,
-        /// Leave the context as it is
+        /// Don't select the new org in the context
         #[arg(long)]
         no_select: bool,
-        /// Play all its jobs instead of carrying them out: a rehearsal without a cloud
+        /// Simulate all jobs: a rehearsal without a cloud
         #[arg(long)]
         simulated: bool,
-        /// How they are played: `seed`, `step_ms`, `fail_percent`, `drift_percent`; give it several times for several
+        /// Simulation setting: `seed`, `step_ms`, `fail_percent`, `drift_percent`; repeatable
         #[arg(long, value_name = "NAME=NUMBER", value_parser = key_number, requires = "simulated")]
         simulation: Vec<(String, u64)>,
     },
@@ -194,12 +194,12 @@ pub enum Orgs {
         /// Name or id
         name: String,
     },
-    /// Show or change what the selected org keeps of its logs
+    /// Show or change the log retention of the selected org
     Logs {
-        /// How long a log is kept after its last line, like `30d`; `0` without end
+        /// Delete logs this long after their last line, like `30d`; `0` keeps them
         #[arg(long, value_name = "TIME", value_parser = duration)]
         retention: Option<Duration>,
-        /// How much all logs may take, compressed, like `20GiB`; `0` without bound. Beyond it jobs go on, and gaps say what was left out
+        /// Limit on all compressed logs, like `20GiB`; `0` means no limit. Beyond it, jobs continue and the log shows gaps
         #[arg(long, value_name = "SIZE", value_parser = size)]
         quota: Option<u64>,
     },
@@ -230,17 +230,17 @@ pub enum Installs {
         /// Only those of this app
         #[arg(long, value_parser = name)]
         app: Option<String>,
-        /// Only those whose labels fit, like `env=prod,tier!=dev,team,!old`
+        /// Only installs with matching labels, like `env=prod,tier!=dev,team,!old`
         #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = selector)]
         selector: Option<String>,
     },
-    /// Create an install; local where no cloud is named
+    /// Create an install
     Create(CreateInstall),
-    /// Create and change installs as files say
+    /// Create and update installs from files
     ///
-    /// Shows what would change, asks, and does it. A second sync of the same files changes nothing.
+    /// Shows the changes, asks, and applies them. Syncing the same files again changes nothing.
     Sync(SyncInstalls),
-    /// Write an install as a file, as `sync` takes it; sensitive inputs are left out
+    /// Write an install as a file for `sync`, without sensitive inputs
     Export {
         /// Name or id
         #[arg(value_parser = name)]
@@ -252,7 +252,7 @@ pub enum Installs {
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Show the inputs of an install, or change them; an empty value takes the app's default again
+    /// Show or change the inputs of an install; an empty value restores the default
     Inputs {
         /// Install, by name or id
         #[arg(value_parser = name)]
@@ -265,30 +265,30 @@ pub enum Installs {
         /// Read this input from standard input
         #[arg(long = "set-stdin", value_name = "INPUT")]
         set_stdin: Option<String>,
-        /// Only change them; deploy nothing
+        /// Save the inputs without deploying
         #[arg(long)]
         no_deploy: bool,
         /// Approve all plans of the deploy without asking
         #[arg(short = 'y', long, conflicts_with = "no_deploy")]
         approve_all: bool,
     },
-    /// Bring an install up: stack, sandbox, components
+    /// Provision an install: stack, sandbox, components
     Provision(Provision),
-    /// Deploy the components of an install, or one of them
+    /// Deploy one or all components of an install
     Deploy(Deploy),
-    /// Tear the components of an install down, or one of them
+    /// Tear down one or all components of an install
     Teardown(Teardown),
-    /// Bring an install up anew
+    /// Provision an install again
     Reprovision(Reprovision),
-    /// Tear an install down: components, then the sandbox
+    /// Deprovision an install: components, then the sandbox
     Deprovision(Deprovision),
-    /// Go back to an earlier version of the app
+    /// Roll back to an earlier version of the app
     Rollback(Rollback),
-    /// Look whether something differs from what was deployed: the sandbox and every component
+    /// Compare an install with what was deployed
     ///
-    /// Changes nothing, unless `--reconcile` is given. Ends with 9 where something has drifted.
+    /// Changes nothing unless `--reconcile` is given. Exits with 9 if something has drifted.
     Drift(Drift),
-    /// Say whether plans wait for a person, and which components are in
+    /// Change an install's approvals, components or name
     Set(SetInstall),
     /// Change the labels of an install: `env=prod` sets one, `env-` removes one
     Label {
@@ -303,26 +303,26 @@ pub enum Installs {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
-        /// What was deployed as of this version
+        /// Show this version of the state
         #[arg(long)]
         version: Option<u64>,
-        /// The versions, newest first, each with what changed
+        /// List the versions, newest first, with their changes
         #[arg(long, conflicts_with = "version")]
         versions: bool,
     },
-    /// Show the components of an install: what is deployed, and what became of the last deploy
+    /// List the components of an install with their last deploy
     Components {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Show what an install does by the clock, and what became of the last ticks
+    /// List the schedules of an install and their last runs
     Schedules {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Show what policies said about the plans of an install, newest first
+    /// List policy reports of an install, newest first
     Policies {
         /// Install, by name or id
         #[arg(value_parser = name)]
@@ -330,28 +330,28 @@ pub enum Installs {
         #[command(flatten)]
         limit: Limit,
     },
-    /// Delete what OpenTelemetry exporters have sent for an install, for good
+    /// Delete an install's telemetry permanently
     EraseTelemetry {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
-        /// Yes, really
+        /// Confirm without being asked
         #[arg(long)]
         yes: bool,
     },
-    /// Remove an install that was deprovisioned; what is left in the customer's account stays there
+    /// Delete an install's records; nothing in the customer's account changes
     Forget {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
-        /// Though something is deployed, or a workflow is not over
+        /// Even if something is deployed or a workflow is running
         #[arg(long)]
         force: bool,
-        /// Yes, really
+        /// Confirm without being asked
         #[arg(long)]
         yes: bool,
     },
-    /// Show what was done to an install, newest first
+    /// List the workflows of an install, newest first
     History {
         /// Install, by name or id
         #[arg(value_parser = name)]
@@ -376,7 +376,7 @@ pub struct CreateInstall {
     pub gcp_project: Option<String>,
     #[arg(long, value_name = "REGION", requires = "gcp_project")]
     pub gcp_region: Option<String>,
-    /// Input of the app; give it several times for several
+    /// Input of the app; repeatable
     #[arg(long = "input", value_name = "INPUT=VALUE", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
     /// Read an input from a file, so that a secret never appears in the process list
@@ -385,7 +385,7 @@ pub struct CreateInstall {
     /// Read this input from standard input
     #[arg(long = "input-stdin", value_name = "INPUT")]
     pub input_stdin: Option<String>,
-    /// Label; give it several times for several
+    /// Label; repeatable
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value)]
     pub labels: Vec<(String, String)>,
 }
@@ -406,10 +406,10 @@ pub enum Actions {
         #[arg(long, short, value_parser = name)]
         install: String,
     },
-    /// Run an action in an install, and wait for it
+    /// Run an action in an install
     ///
     /// An action of the synced app by its name, or anything else that the flags say. Ends with the exit code of the step that
-    /// failed. Ctrl-C asks for the end of the job, a second one leaves.
+    /// failed. Ctrl-C cancels the job; a second Ctrl-C leaves without waiting.
     Run(Box<RunAction>),
 }
 
@@ -431,25 +431,25 @@ pub struct RunAction {
     /// Action of several steps, as TOML; `-` reads stdin
     #[arg(long, short, value_name = "ACTION.toml", group = "what")]
     pub file: Option<PathBuf>,
-    /// One step; give it several times for several
+    /// Run this command as a step; repeatable
     #[arg(long, value_name = "NAME=COMMAND", group = "what", value_parser = key_value)]
     pub step: Vec<(String, String)>,
     /// Name of the action in lists
     #[arg(long, conflicts_with = "action")]
     pub name: Option<String>,
-    /// Environment variable; without `=` its value is taken from here
+    /// Environment variable; without `=`, the value comes from this shell
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
     /// Environment variable whose value is masked in the log
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable)]
     pub secret_env: Vec<(String, String)>,
-    /// Role in the customer's account that it runs with, instead of the app's
+    /// Role in the customer's account, instead of the app's
     #[arg(long, requires = "action")]
     pub role: Option<String>,
     /// Time limit of the action [default: 5m]
     #[arg(long, value_parser = duration, conflicts_with = "action")]
     pub timeout: Option<Duration>,
-    /// Directory that goes along (without `.git`); commands run in it
+    /// Directory to upload (without `.git`); commands run in it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["git", "action"])]
     pub source_dir: Option<PathBuf>,
     /// Git repository that the runner clones; commands run in it
@@ -464,7 +464,7 @@ pub struct RunAction {
     /// Jobs of the same target never run at the same time
     #[arg(long, conflicts_with = "action")]
     pub target: Option<String>,
-    /// Higher goes first
+    /// Jobs with a higher priority run first
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, conflicts_with = "action")]
     pub priority: i64,
     /// Memory limit, like `512MiB`
@@ -502,29 +502,29 @@ pub enum Jobs {
     },
     /// Show a job: why it waits, its steps, outputs and executions
     Get { id: JobId },
-    /// Ask for the end of a job
+    /// Cancel a job
     Cancel {
         id: JobId,
         /// Wait until it has ended
         #[arg(long)]
         wait: bool,
     },
-    /// Say how a job of unknown end did end, after looking
+    /// Record the outcome of a job whose result is unknown
     Settle {
         id: JobId,
         #[arg(long = "as", value_name = "OUTCOME", value_parser = settled)]
         outcome: Outcome,
-        /// What was seen
+        /// Note about what you found
         #[arg(long, default_value = "")]
         note: String,
     },
-    /// Wait for the end of a job
+    /// Wait for a job to end
     Wait { id: JobId },
-    /// Delete the log of a job that has ended, for good
+    /// Delete the log of an ended job permanently
     EraseLog {
         /// Job
         id: JobId,
-        /// Yes, really
+        /// Confirm without being asked
         #[arg(long)]
         yes: bool,
     },
@@ -535,7 +535,7 @@ pub struct Logs {
     /// Job, step of a workflow, build or log stream
     #[arg(required_unless_present = "install")]
     pub id: Option<String>,
-    /// What OpenTelemetry exporters have sent for this install (see `ferry tokens create --telemetry`)
+    /// Show what OpenTelemetry exporters sent for this install (see `ferry tokens create --telemetry`)
     #[arg(long, value_name = "NAME", conflicts_with = "id")]
     pub install: Option<String>,
     #[command(flatten)]
@@ -545,7 +545,7 @@ pub struct Logs {
 /// What of a log is shown, and how.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogOptions {
-    /// Go on until the job has ended
+    /// Follow the log until the job ends
     #[arg(long, short)]
     pub follow: bool,
     /// From this time on: a duration back from now (`10m`), or RFC 3339
@@ -566,13 +566,13 @@ pub struct LogOptions {
     /// Only lines with this text
     #[arg(long, value_name = "TEXT")]
     pub grep: Option<String>,
-    /// The text is a regular expression
+    /// Treat the text as a regular expression
     #[arg(long, short = 'E', requires = "grep")]
     pub regex: bool,
-    /// The bytes as they were written
+    /// Print the raw bytes
     #[arg(long, conflicts_with_all = ["follow", "json", "since", "until", "step", "level", "grep"])]
     pub raw: bool,
-    /// Save it to a file, as text; `.ndjson`: as records; with `.gz` at the end: compressed
+    /// Save to a file: text, or records if it ends in `.ndjson`; `.gz` compresses it
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["follow", "json"])]
     pub output: Option<std::path::PathBuf>,
 }
@@ -606,12 +606,12 @@ pub enum Runners {
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Make the command that starts a runner; its credential is shown once
+    /// Print the command that starts a runner
     JoinCommand {
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Write what hosts a runner elsewhere; the credential in it is shown once
+    /// Write a systemd unit, a Deployment or a script for a runner
     Manifest {
         #[arg(value_parser = name)]
         name: String,
@@ -621,21 +621,21 @@ pub enum Runners {
         #[arg(long, default_value = "ferry-runner:latest")]
         image: String,
     },
-    /// Take no more jobs
+    /// Stop giving jobs to a runner
     Drain {
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Take jobs again
+    /// Let a drained runner take jobs again
     Resume {
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Refuse all credentials of a runner from now on
+    /// Revoke a runner's session and credentials
     Revoke {
         #[arg(value_parser = name)]
         name: String,
-        /// Yes, really
+        /// Confirm without being asked
         #[arg(long)]
         yes: bool,
     },
@@ -646,19 +646,19 @@ pub enum Runners {
         /// Slots of a job group
         #[arg(long, value_name = "GROUP=SLOTS", value_parser = group_slots)]
         group: Vec<(JobGroup, u32)>,
-        /// No job is taken with less free disk than this
+        /// Take no jobs if less disk space than this is free
         #[arg(long, value_name = "SIZE", value_parser = size)]
         disk_floor: Option<u64>,
-        /// Quota of an execution's directory
+        /// Disk quota of one job
         #[arg(long, value_name = "SIZE", value_parser = size)]
         execution_disk: Option<u64>,
-        /// How much unsent log may pile up
+        /// Limit on unsent logs on the runner's disk
         #[arg(long, value_name = "SIZE", value_parser = size)]
         spool: Option<u64>,
-        /// How long a stopping runner lets its jobs go on
+        /// How long a stopping runner waits for its jobs
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         drain: Option<Duration>,
-        /// How often its health is checked; 0 = never
+        /// Interval of health checks; 0 disables them
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         health_check: Option<Duration>,
     },
@@ -670,7 +670,7 @@ pub enum Runners {
         #[arg(long, short)]
         detach: bool,
     },
-    /// Run a job that does nothing
+    /// Run a job that only waits
     Noop {
         #[arg(value_parser = name)]
         name: String,
@@ -694,10 +694,10 @@ pub enum Tokens {
         /// read-only, operator or admin
         #[arg(long, value_parser = role, required_unless_present = "telemetry")]
         role: Option<Role>,
-        /// For OpenTelemetry exporters of this install: it sends logs, traces and metrics to the Runner API, and does nothing else
+        /// Create a token for this install's OpenTelemetry exporters, which can only send telemetry to the Runner API
         #[arg(long, value_name = "INSTALL", conflicts_with = "role")]
         telemetry: Option<String>,
-        /// Life of the token, like `30d`; without it the token stays
+        /// Lifetime of the token, like `30d` [default: unlimited]
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         expires: Option<Duration>,
     },
@@ -705,7 +705,7 @@ pub enum Tokens {
     Revoke {
         /// Name or id
         id: String,
-        /// Yes, really
+        /// Confirm without being asked
         #[arg(long)]
         yes: bool,
     },
@@ -713,7 +713,7 @@ pub enum Tokens {
 
 #[derive(Debug, Args)]
 pub struct Events {
-    /// Go on as events happen
+    /// Keep printing new events
     #[arg(long, short)]
     pub follow: bool,
     /// Only events after the one with this id

@@ -150,7 +150,7 @@ pub(crate) fn agree(out: &Output, yes: bool, what: &str, question: &str, hint: &
         return Ok(());
     }
     if out.json || !std::io::stdin().is_terminal() || !out.stderr_terminal {
-        return Err(CliError::usage(format!("{what}, and nobody is here to agree")).hint(hint));
+        return Err(CliError::usage(format!("{what}. This needs a confirmation, and there is no terminal")).hint(hint));
     }
     out.stderr_bytes(format!("{question} [y/N]: ").as_bytes());
     let mut answer = String::new();

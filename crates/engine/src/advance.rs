@@ -117,7 +117,7 @@ pub enum Refused {
     Over(&'static str),
     #[error("the step does not wait for an approval: it is {0}")]
     NotAwaiting(&'static str),
-    #[error("the plan that was looked at is not the one that waits: it was made anew; look at it again")]
+    #[error("this plan is out of date: a newer plan is waiting. Review it with `ferry steps plan`")]
     OtherPlan,
     #[error("there is a newer attempt at this step: {0}")]
     Superseded(StepId),

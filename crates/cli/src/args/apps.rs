@@ -24,18 +24,18 @@ pub enum Apps {
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Write a first app into a new directory: commented, valid, ready to sync
+    /// Create a commented example app in a new directory
     Init {
         /// Its name is the app's name
         dir: PathBuf,
     },
-    /// Check an app's files, and say all that is wrong with them
+    /// Check an app's files and report every problem
     Validate(AppDir),
-    /// Check an app's files, show what changes, and make them the active version
+    /// Check an app's files, show the changes, and activate them
     ///
     /// The app's name is that of the directory; an app that does not exist yet is created.
     Sync(SyncApp),
-    /// Show which component waits for which
+    /// Show the dependency graph of the components
     Graph {
         #[command(flatten)]
         dir: AppDir,
@@ -50,7 +50,7 @@ pub enum Apps {
         #[command(flatten)]
         limit: super::Limit,
     },
-    /// Show what changed between two versions, or what a directory would change
+    /// Compare two versions, or a directory with the active version
     Diff {
         /// App, by name or id, or its directory
         app: String,
@@ -62,7 +62,7 @@ pub enum Apps {
         #[arg(long = "app", value_name = "APP", value_parser = name)]
         with: Option<String>,
     },
-    /// Show what a component or an action would receive on an install; secrets are masked
+    /// Render a component or action for an install; secrets are masked
     Render {
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]
@@ -80,7 +80,7 @@ pub enum Apps {
         #[arg(value_parser = name)]
         app: String,
     },
-    /// Retire a component or an action that the app's files do not name any more
+    /// Retire a component or action that was removed from the app's files
     Retire {
         /// App, by name or id
         #[arg(value_parser = name)]
@@ -93,7 +93,7 @@ pub enum Apps {
     /// Values that all installs of an app see, as `.nuon.app.variables.NAME`
     #[command(subcommand, visible_alias = "variable")]
     Variables(Variables),
-    /// Give an app another name
+    /// Rename an app
     Rename {
         /// Name or id
         #[arg(value_parser = name)]
@@ -116,10 +116,10 @@ pub struct AppDir {
     /// Directory of the app
     #[arg(default_value = ".")]
     pub dir: PathBuf,
-    /// Keys that mean nothing are errors
+    /// Treat unknown keys as errors
     #[arg(long)]
     pub strict: bool,
-    /// Take remote files as they are now, and pin them anew
+    /// Fetch remote files again and update their pins
     #[arg(long)]
     pub update_lock: bool,
 }
@@ -128,7 +128,7 @@ pub struct AppDir {
 pub struct SyncApp {
     #[command(flatten)]
     pub dir: AppDir,
-    /// Name of the app, where it is not that of the directory
+    /// App name [default: the directory's name]
     #[arg(long, value_parser = name)]
     pub app: Option<String>,
     /// Only show what would change
@@ -137,7 +137,7 @@ pub struct SyncApp {
     /// Do not wait for the builds
     #[arg(long)]
     pub no_wait: bool,
-    /// Go on: check on every save, and sync when there is no error
+    /// Check on every save, and sync if there is no error
     #[arg(long, conflicts_with = "plan")]
     pub watch: bool,
 }
@@ -166,7 +166,7 @@ pub enum Variables {
         app: String,
         #[arg(value_name = "NAME=VALUE", required_unless_present = "stdin", value_parser = key_value)]
         variables: Vec<(String, String)>,
-        /// Set this one to what is read from stdin: a secret stands in no argument then
+        /// Read this input from stdin, so that a secret never appears in the process list
         #[arg(long, value_name = "NAME")]
         stdin: Option<String>,
     },

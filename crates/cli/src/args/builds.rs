@@ -16,7 +16,7 @@ pub enum Builds {
         #[command(flatten)]
         limit: super::Limit,
     },
-    /// Show a build: what it was made of, and what came out
+    /// Show a build
     Get { id: String },
     /// Build a component of the active version, and show its log
     Create(CreateBuild),
@@ -48,13 +48,13 @@ pub struct CreateBuild {
     /// App, by name or id, where several have a component of that name
     #[arg(long, short, value_parser = name)]
     pub app: Option<String>,
-    /// Another branch, tag or commit than the app's files name; of an image: another tag
+    /// Branch, tag or commit to build instead of the one in the app's files; for an image, the tag
     #[arg(long = "ref", value_name = "REF")]
     pub reference: Option<String>,
-    /// Build even where the source has not moved
+    /// Build even if the source has not changed
     #[arg(long)]
     pub anew: bool,
-    /// Only start it
+    /// Start it and return at once
     #[arg(long, short)]
     pub detach: bool,
 }
@@ -90,17 +90,17 @@ pub enum Artifacts {
         #[command(flatten)]
         limit: super::Limit,
     },
-    /// Show what an artifact consists of
+    /// Show the contents of an artifact
     Inspect {
-        /// Build by id, or component by name or id (what the active version gives)
+        /// Build id, or component name or id (its build in the active version)
         what: String,
         /// App, by name or id
         #[arg(long, short, value_parser = name)]
         app: Option<String>,
     },
-    /// Bring an artifact here as an OCI layout: every byte is checked against its digest
+    /// Download an artifact as an OCI layout
     Pull {
-        /// Build by id, or component by name or id (what the active version gives)
+        /// Build id, or component name or id (its build in the active version)
         what: String,
         /// A directory that does not exist yet
         dir: PathBuf,
@@ -108,17 +108,17 @@ pub enum Artifacts {
         #[arg(long, short, value_parser = name)]
         app: Option<String>,
     },
-    /// Have an install's runner copy an artifact into the install's own registry
+    /// Copy an artifact into an install's own registry
     Sync {
-        /// Build by id, or component by name or id (what the active version gives)
+        /// Build id, or component name or id (its build in the active version)
         what: String,
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]
         install: String,
-        /// Repository in the install's registry, as `host/path`; without one the runner only checks that it can read the vendor's
+        /// Repository in the install's registry, as `host/path`; without it, the runner only checks that it can read the artifact
         #[arg(long, value_name = "REPOSITORY")]
         to: Option<String>,
-        /// That registry speaks HTTP without TLS
+        /// The registry uses HTTP without TLS
         #[arg(long)]
         plain_http: bool,
     },
@@ -126,11 +126,11 @@ pub enum Artifacts {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub enum Registry {
-    /// Sign docker, podman, helm, skopeo and oras in to the registry of the control plane
+    /// Sign docker, podman, helm, skopeo and oras in
     Login,
-    /// Sign them out
+    /// Sign these tools out
     Logout,
-    /// Say where the registry is
+    /// Show the registry's address
     Info,
 }
 
@@ -139,16 +139,16 @@ pub enum Sources {
     /// List the logins that builds use at git hosts and registries
     #[command(visible_alias = "ls")]
     List,
-    /// Keep a login; the password is read from stdin
+    /// Store a login; the password is read from stdin
     Login {
-        /// The beginning of the addresses that it is for, as `github.com/acme` or `registry.example.com`
+        /// Address prefix that the login is for, like `github.com/acme` or `registry.example.com`
         prefix: String,
         #[arg(long, short)]
         username: String,
-        /// It is not used after so long, as `1h`: for short-lived tokens
+        /// Stop using the login after this long, like `1h`
         #[arg(long, value_name = "DURATION", value_parser = super::duration)]
         expires_in: Option<std::time::Duration>,
     },
-    /// Forget a login
+    /// Delete a login
     Logout { prefix: String },
 }

@@ -17,19 +17,19 @@ pub struct SyncInstalls {
     /// App, by name or id
     #[arg(long, value_parser = name)]
     pub app: String,
-    /// Do not ask
+    /// Confirm without being asked
     #[arg(long, short)]
     pub yes: bool,
-    /// Wait for the end of the workflows that this starts
+    /// Wait for the workflows to end
     #[arg(long, short)]
     pub wait: bool,
     /// Only show what would change
     #[arg(long, conflicts_with_all = ["yes", "wait"])]
     pub plan: bool,
-    /// Sensitive input of installs that are created: its value does not belong into a file
+    /// Sensitive input for new installs, since sensitive values can't be stored in install files
     #[arg(long = "input", value_name = "INPUT=VALUE", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
-    /// Take over installs that something else keeps
+    /// Take over installs that another tool manages
     #[arg(long)]
     pub take_over: bool,
 }

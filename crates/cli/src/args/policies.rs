@@ -7,10 +7,10 @@ use policy::PolicyKind;
 
 #[derive(Debug, Subcommand)]
 pub enum Policies {
-    /// Try an app's Rego policies on a plan, on manifests or on an image, and run their tests
+    /// Test an app's Rego policies on a plan, manifests or an image
     ///
     /// Tests are the rules `test_…` of `NAME_test.rego` beside `NAME.rego`. Ends with 1 where something is denied or a test fails.
-    /// Asks no control plane.
+    /// Needs no control plane.
     Test(Box<TestPolicies>),
 }
 

@@ -6,21 +6,21 @@ use super::name;
 
 #[derive(Debug, Subcommand)]
 pub enum States {
-    /// List the states of an install: of its sandbox, and of each component that is a Terraform module
+    /// List the Terraform states of an install
     #[command(visible_alias = "ls")]
     List {
         /// Install, by name or id
         #[arg(value_parser = name)]
         install: String,
     },
-    /// Show every state that a part of an install ever had, newest first
+    /// List all states that a component or sandbox had, newest first
     History {
         #[command(flatten)]
         of: Part,
         #[command(flatten)]
         limit: super::Limit,
     },
-    /// Show the resources of a state; values are sealed with a key that only the customer has
+    /// Show the resources of a state, without their values
     Show {
         #[command(flatten)]
         of: Part,
@@ -28,27 +28,27 @@ pub enum States {
         #[arg(long, value_name = "ID")]
         revision: Option<String>,
     },
-    /// Make an earlier state, or one that was kept beside, the current one again
+    /// Restore an earlier or quarantined state
     ///
-    /// It becomes the state under the next serial. Nothing in the customer's account changes: the next plan shows what differs.
+    /// It becomes the current state under the next serial. Nothing in the customer's account changes; the next plan shows the differences and waits for a person.
     Restore {
         #[command(flatten)]
         of: Part,
         /// The state, by the id that `history` shows
         #[arg(long, value_name = "ID")]
         revision: String,
-        /// Do not ask
+        /// Confirm without being asked
         #[arg(long)]
         yes: bool,
-        /// Only start it; do not wait for its end
+        /// Start it and return at once
         #[arg(long, short)]
         detach: bool,
     },
-    /// Free the lock of a person, or of a job that is gone
+    /// Release a lock that a person or a dead job holds
     Unlock {
         #[command(flatten)]
         of: Part,
-        /// Do not ask
+        /// Confirm without being asked
         #[arg(long)]
         yes: bool,
     },

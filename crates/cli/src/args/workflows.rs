@@ -13,10 +13,10 @@ pub struct Start {
     /// Approve all its plans without asking
     #[arg(long, short = 'y')]
     pub approve_all: bool,
-    /// Role in the customer's account that its steps are carried out with, instead of the app's
+    /// Role in the customer's account for its steps, instead of the app's
     #[arg(long)]
     pub role: Option<String>,
-    /// Only start it; do not wait for its end
+    /// Start it and return at once
     #[arg(long, short)]
     pub detach: bool,
 }
@@ -30,23 +30,23 @@ pub enum Runbooks {
         #[arg(long, short, value_parser = name)]
         install: String,
     },
-    /// Show a runbook: what it asks for, and its steps
+    /// Show a runbook's inputs and steps
     Get {
         name: String,
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]
         install: String,
     },
-    /// Run a runbook on an install, and wait for its end
+    /// Run a runbook on an install
     Run {
         name: String,
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]
         install: String,
-        /// What the runbook asks for; without `=` its value is taken from the environment here
+        /// Input of the runbook; without `=`, the value comes from this shell
         #[arg(long, value_name = "INPUT=VALUE", value_parser = variable)]
         input: Vec<(String, String)>,
-        /// Environment variable of its scripts; without `=` its value is taken from here
+        /// Environment variable for its scripts; without `=`, the value comes from this shell
         #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
         env: Vec<(String, String)>,
         #[command(flatten)]
@@ -62,7 +62,7 @@ pub struct Deploy {
     /// Only this component
     #[arg(long, short)]
     pub component: Option<String>,
-    /// All that depends on the component, too
+    /// Also everything that depends on the component
     #[arg(long, requires = "component")]
     pub dependents: bool,
     #[command(flatten)]
@@ -80,10 +80,10 @@ pub struct Teardown {
     /// Tear down the components that need it first
     #[arg(long, requires = "component")]
     pub with_dependents: bool,
-    /// Tear it down alone, though others need it
+    /// Tear it down even though other components need it
     #[arg(long, requires = "component", conflicts_with = "with_dependents")]
     pub force: bool,
-    /// Go on with what does not need a part that failed
+    /// Continue with components that don't depend on a failed one
     #[arg(long, conflicts_with = "component")]
     pub continue_on_error: bool,
     #[command(flatten)]
@@ -95,7 +95,7 @@ pub struct Deprovision {
     /// Install, by name or id
     #[arg(value_parser = name)]
     pub name: String,
-    /// Go on with what does not need a part that failed
+    /// Continue with components that don't depend on a failed one
     #[arg(long)]
     pub continue_on_error: bool,
     #[command(flatten)]
@@ -116,10 +116,10 @@ pub struct Reprovision {
     /// Install, by name or id
     #[arg(value_parser = name)]
     pub name: String,
-    /// Only the sandbox and what stands on it; no new stack
+    /// Only the sandbox and the components, without the stack
     #[arg(long)]
     pub sandbox: bool,
-    /// Leave the components as they are
+    /// Don't deploy the components
     #[arg(long, requires = "sandbox")]
     pub skip_components: bool,
     #[command(flatten)]
@@ -131,7 +131,7 @@ pub struct Rollback {
     /// Install, by name or id
     #[arg(value_parser = name)]
     pub name: String,
-    /// Version of the app; the one before where none is named
+    /// Version of the app [default: the previous one that succeeded]
     #[arg(long, value_name = "VERSION")]
     pub to: Option<u64>,
     /// Only this component
@@ -152,13 +152,13 @@ pub struct Drift {
     /// Only the sandbox
     #[arg(long)]
     pub sandbox: bool,
-    /// Deploy again what was deployed there: plan, approve, apply; the sandbox first
+    /// Deploy the same version again where something drifted: plan, approve, apply
     #[arg(long)]
     pub reconcile: bool,
     /// Approve the plans of `--reconcile` without asking
     #[arg(long, short = 'y', requires = "reconcile")]
     pub approve_all: bool,
-    /// Only start to look; do not wait for the end
+    /// Start the drift run and return at once
     #[arg(long, short, conflicts_with = "reconcile")]
     pub detach: bool,
 }
@@ -168,13 +168,13 @@ pub struct SetInstall {
     /// Install, by name or id
     #[arg(value_parser = name)]
     pub name: String,
-    /// Give the install another name
+    /// Rename the install
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub rename: Option<String>,
-    /// Whether plans wait for a person
+    /// Whether plans wait for an approval
     #[arg(long, value_parser = ["prompt", "approve-all"])]
     pub approvals: Option<String>,
-    /// Switch a component on; give it several times for several
+    /// Switch a component on; repeatable
     #[arg(long, value_name = "COMPONENT")]
     pub enable: Vec<String>,
     /// Switch a component off
@@ -197,9 +197,9 @@ pub enum Workflows {
     Get { id: String },
     /// Follow a workflow to its end; on a terminal, approve from the keyboard
     Watch { id: String },
-    /// Cancel a workflow: nothing new begins, what runs is interrupted
+    /// Cancel a workflow and interrupt its running jobs
     Cancel { id: String },
-    /// Approve all plans of a workflow, those to come too
+    /// Approve all plans of a workflow, also later ones
     ApproveAll { id: String },
 }
 
@@ -218,16 +218,16 @@ pub enum Steps {
         id: String,
         #[arg(long, default_value = "")]
         note: String,
-        /// Go on without what it would have changed
+        /// Deny the plan, skip it, and continue the workflow
         #[arg(long)]
         skip: bool,
-        /// Without what depends on that, too; needs `--skip`
+        /// Also skip everything that depends on it; needs `--skip`
         #[arg(long, requires = "skip")]
         dependents: bool,
     },
-    /// Try a step again that has failed; an apply is planned anew
+    /// Retry a failed step; an apply gets a new plan
     Retry { id: String },
-    /// Go on without a step that has failed
+    /// Skip a failed step
     Skip { id: String },
     /// Show the log of a step
     Logs {

@@ -110,7 +110,7 @@ impl WorkflowContext<'_> {
         {
             let who = &now.author;
             return Ok(Some(format!(
-                "the state of {target} was restored by {who}: what it does not know is made anew"
+                "{who} restored an earlier state of {target}: the apply would create again what that state does not know"
             )));
         }
         let Some(kept) = store.newest_quarantined(org, &workspace.id).await? else { return Ok(None) };

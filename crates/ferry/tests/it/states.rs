@@ -222,7 +222,7 @@ async fn an_earlier_state_comes_back_under_a_new_serial() {
     let restore = |id: &str| ["states", "restore", "customer", "-c", "db", "--revision", id].map(str::to_owned);
     let words = restore(&first.id);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    assert!(stderr(&shop.ferry(&words, 2).await).contains("nobody is here to agree"));
+    assert!(stderr(&shop.ferry(&words, 2).await).contains("needs a confirmation"));
     let current = restore(&before.state_id);
     let current: Vec<&str> = current.iter().map(String::as_str).chain(["--yes"]).collect();
     assert!(stderr(&shop.ferry(&current, 5).await).contains("is the state of components/db already"));
@@ -255,7 +255,7 @@ async fn an_earlier_state_comes_back_under_a_new_serial() {
     let deploy = client.start_workflow("customer", &serde_json::from_value(body).unwrap()).await.unwrap();
     let asked = until_status(client, &deploy.workflow_id, "approval-awaiting").await;
     let asked = step(&asked, "sync and plan db");
-    assert!(asked.status.status_human_description.contains("was restored by"), "{asked:?}");
+    assert!(asked.status.status_human_description.contains("restored an earlier state"), "{asked:?}");
     shop.ferry(&["workflows", "cancel", &deploy.workflow_id], 0).await;
     until_status(client, &deploy.workflow_id, "cancelled").await;
 
@@ -305,7 +305,7 @@ async fn a_state_that_was_kept_beside_is_recovered() {
     let kept = shop.history().await.remove(0);
     assert!(kept.quarantined && !kept.current && kept.serial == 40, "{kept:?}");
     let listed = stdout(&shop.ferry(&["states", "list", "customer"], 0).await);
-    assert!(listed.contains("1 kept beside"), "{listed}");
+    assert!(listed.contains("1 quarantined"), "{listed}");
 
     shop.ferry(&["states", "restore", "customer", "-c", "db", "--revision", &kept.id, "--yes"], 0).await;
     let after = shop.workspace("components/db").await;

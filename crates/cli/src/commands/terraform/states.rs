@@ -96,7 +96,7 @@ fn list(out: &Output, found: &[TerraformWorkspace]) -> Result<()> {
         let unless_none = |text: String| if none { dim("-") } else { cell(text) };
         let note = match known.quarantined {
             0 => String::new(),
-            kept => format!("{kept} kept beside"),
+            kept => format!("{kept} quarantined"),
         };
         vec![
             strong(&known.target),

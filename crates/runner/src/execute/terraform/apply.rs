@@ -111,7 +111,7 @@ async fn rescued(run: &Run<'_>, site: &Site<'_>, ready: &Ready) -> Option<Left> 
             if written.is_ok() { beside } else { plain }
         }
         (false, Some((Saved::Quarantined, _))) => {
-            return Some(Left::Kept("the lease was lost: the state was kept beside the others".into()));
+            return Some(Left::Kept("this execution lost its lease: the state is quarantined".into()));
         }
         (false, Some((Saved::Kept, _)) | None) if !errored.exists() => return None,
         (false, Some((Saved::Kept, _)) | None) => {
@@ -139,10 +139,7 @@ async fn keep(run: &Run<'_>, site: &Site<'_>, mut state: Plain) -> Left {
     for tries in 0.. {
         let error = match keeper.push(state.clone(), ERRORED).await {
             Ok(kept) if kept.quarantined => {
-                return Left::Kept(format!(
-                    "the state of {ERRORED} was kept beside the others as revision {}",
-                    kept.revision_id
-                ));
+                return Left::Kept(format!("the state in {ERRORED} is quarantined as revision {}", kept.revision_id));
             }
             Ok(kept) => return Left::Kept(format!("the state of {ERRORED} was kept as revision {}", kept.revision_id)),
             Err(error) => error,

@@ -262,8 +262,7 @@ async fn detached(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<
         crash_point!("executor.state_saved");
         let (saved, response) = match saved {
             Ok(answer) if answer.quarantined => {
-                let kept =
-                    "the lease of this execution was lost: the state was kept beside the others, and is not the state";
+                let kept = "this execution lost its lease: the state is quarantined and is not the current one";
                 (Saved::Quarantined, text(StatusCode::CONFLICT, kept))
             }
             Ok(_) => (Saved::Kept, text(StatusCode::OK, "")),
