@@ -361,7 +361,7 @@ impl World {
             }
             Effect::Refuse(id) => self.refuse(uid, &id),
             // Server and runner are of one version here.
-            Effect::RefuseStrange(_) => {}
+            Effect::RefuseUnreadable(_) => {}
             Effect::Start(id) => self.ask_start(uid, id),
             Effect::Spawn(id) => self.spawn(uid, id),
             Effect::Cancel { id, reason } => self.ask_cancel(uid, &id, reason),

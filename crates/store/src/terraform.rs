@@ -122,6 +122,12 @@ async fn revision_by_id(tx: &mut Tx<'_>, id: &RevisionId) -> Result<Revision> {
     Revision::from_row(&tx.get(sql, params![id]).await?.ok_or(StoreError::NotFound("revision"))?)
 }
 
+/// How people know an account; its id where it is gone.
+async fn email_of(tx: &mut Tx<'_>, account: String) -> Result<String> {
+    let row = tx.get("SELECT email FROM accounts WHERE id = $1", params![&account]).await?;
+    row.map_or(Ok(account), |row| row.get("email"))
+}
+
 /// The job of a holder; None where its execution is not the current one any more.
 async fn current_job(tx: &mut Tx<'_>, holder: &Holder) -> Result<Option<JobId>> {
     let Holder::Execution { runner_id, id, epoch } = holder else { return Ok(None) };
@@ -210,7 +216,7 @@ async fn write(tx: &mut Tx<'_>, new: NewRevision, outputs: Option<Vec<u8>>) -> R
             let job = executions::by_id(tx, id).await?.job_id;
             let job = job_by_id(tx, &job).await?;
             // Outside of workflows, a state is restored because somebody wants it.
-            let author = if job.step_id.is_some() { "ferry".to_owned() } else { job.created_by };
+            let author = if job.step_id.is_some() { "ferry".to_owned() } else { email_of(tx, job.created_by).await? };
             (Some(job.id), Some(id.clone()), author, current.is_none())
         }
         Holder::Person(name) => (None, None, name.clone(), false),

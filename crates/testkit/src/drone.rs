@@ -207,7 +207,7 @@ impl<W: Work> Flight<W> {
             Effect::Remove(id) => drop(self.given.remove(&id)),
             Effect::Exit(ending) => work.ended(ending),
             Effect::Refuse(_)
-            | Effect::RefuseStrange(_)
+            | Effect::RefuseUnreadable(_)
             | Effect::Cancel { .. }
             | Effect::Touch(_)
             | Effect::Finish(_)

@@ -34,14 +34,16 @@ pub fn place(state_dir: &Path) -> PathBuf {
 
 /// Takes the state that a dead execution has left, if it has left one.
 pub fn take(dir: &ExecutionDir, state_dir: &Path) -> std::io::Result<Option<PathBuf>> {
-    // The state lies where the work is: without that there is nothing to look for, nor to say about a spec that can't be read.
-    if !dir.work().exists() {
+    let spec = dir.spec().and_then(|bytes| Ok(serde_json::from_slice::<JobSpec>(&bytes)?));
+    let is_terraform = |spec: &JobSpec| matches!(spec.work, Work::TerraformDeploy(_) | Work::SandboxTerraform(_));
+    // The work of others may be huge. A spec that can't be read matters only where there is a state.
+    if spec.as_ref().is_ok_and(|spec| !is_terraform(spec)) {
         return Ok(None);
     }
-    let spec: JobSpec = serde_json::from_slice(&dir.spec()?)?;
+    let Some(found) = find(&dir.work(), DEPTH_MAX) else { return Ok(None) };
+    let spec = spec?;
     let (Work::TerraformDeploy(job) | Work::SandboxTerraform(job)) = &spec.work else { return Ok(None) };
     let Some(install_id) = spec.install_id.clone() else { return Ok(None) };
-    let Some(found) = find(&dir.work(), DEPTH_MAX) else { return Ok(None) };
     let assignment = dir.assignment()?;
     let about = Rescued {
         install_id,

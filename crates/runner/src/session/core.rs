@@ -492,7 +492,7 @@ impl Core {
                 held_back: false,
             };
             if self.executions.insert(unreadable.execution_id.clone(), execution).is_none() {
-                out.push(Effect::RefuseStrange(Box::new(unreadable)));
+                out.push(Effect::RefuseUnreadable(Box::new(unreadable)));
             }
         }
         let pause = match (answer.restarting, stale) {

@@ -445,7 +445,7 @@ impl Driver {
             Effect::Poll(request) => self.send_poll(*request),
             Effect::Prepare { nonce, assignment } => self.prepare(nonce, *assignment),
             Effect::Refuse(id) => self.refuse(id),
-            Effect::RefuseStrange(unreadable) => self.refuse_unreadable(*unreadable),
+            Effect::RefuseUnreadable(unreadable) => self.refuse_unreadable(*unreadable),
             Effect::Start(id) => self.start(id),
             Effect::Spawn(id) => self.spawn(&id),
             Effect::Cancel { id, reason } => {

@@ -375,7 +375,7 @@ fn end(out: &Output, workflow: &Workflow) -> Result<u8> {
                     "deploy_components" | "manual_deploy" | "input_update" if workflow.config_version > 0 => {
                         let version = workflow.config_version;
                         out.hint(&format!(
-                            "`ferry installs rollback {name} --to {version}` deploys what is missing of version {version}, `ferry installs deploy {name}` deploys the latest version"
+                            "`ferry installs deploy {name}` deploys the latest version; `ferry installs rollback {name} --to {version}` deploys what is missing of version {version} and stays there"
                         ));
                     }
                     "provision"

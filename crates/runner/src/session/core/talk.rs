@@ -67,7 +67,7 @@ pub enum Effect {
     /// Tells the server that the papers were refused, then forgets.
     Refuse(ExecutionId),
     /// Tells the server that this runner does not know such jobs, then forgets.
-    RefuseStrange(Box<UnreadableJob>),
+    RefuseUnreadable(Box<UnreadableJob>),
     Start(ExecutionId),
     /// Marks it started, spawns the executor, and begins to deliver its log.
     Spawn(ExecutionId),
