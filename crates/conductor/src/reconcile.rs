@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use model::spec::Work;
-use store::{Result, SealInput};
+use store::SealInput;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::Result;
 use crate::{Conductor, NewRunnerJob};
 
 /// How often each reconciler looks.
@@ -190,7 +191,7 @@ where
 }
 
 /// One item that can't be dealt with must not keep the others waiting. Whether it could.
-pub(crate) fn go_on<T>(what: &str, outcome: Result<T>) -> bool {
+pub(crate) fn go_on<T, E: std::fmt::Display>(what: &str, outcome: Result<T, E>) -> bool {
     if let Err(error) = &outcome {
         tracing::warn!(what, %error, "left for the next look");
     }

@@ -5,8 +5,9 @@
 
 use engine::WorkflowKind;
 use model::{Digest, Timestamp};
-use store::{Idempotency, Install, Result, Schedule, StoreError};
+use store::{Idempotency, Install, Schedule, StoreError};
 
+use crate::error::Result;
 use crate::reconcile::go_on;
 use crate::{Conductor, Document, NewWorkflow};
 
@@ -111,7 +112,7 @@ impl Conductor {
         let install = self.store.install(org, install).await?;
         let document = self.document_of(&install).await?;
         let wanted = document.map(|document| wanted(&install, &document, self.now())).unwrap_or_default();
-        self.store.put_schedules(&install, seen, wanted).await
+        Ok(self.store.put_schedules(&install, seen, wanted).await?)
     }
 
     /// Takes one tick: starts what it stands for, under the tick's own key, and moves the schedule on.
@@ -123,7 +124,7 @@ impl Conductor {
             None => match self.start_tick(&install, &schedule).await {
                 Ok(id) => (String::new(), Some(id)),
                 // What can't be planned will not be planned by trying again.
-                Err(StoreError::Conflict(reason)) => (format!("not started: {reason}"), None),
+                Err(error) if error.is_refusal() => (format!("not started: {error}"), None),
                 Err(error) => return Err(error),
             },
         };
@@ -149,7 +150,7 @@ impl Conductor {
                     return Ok(Some(format!("workflow {before}, started by the tick before, is not over")));
                 }
                 Ok(_) | Err(StoreError::NotFound(_)) => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         if schedule.kind == "drift" {

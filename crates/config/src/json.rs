@@ -10,7 +10,7 @@ use crate::walk::{fields, table_of};
 
 impl AppConfig {
     /// Reads a config. Older names become today's, and lists whose order means nothing get that of the names.
-    pub fn from_json(value: &Value) -> Result<AppConfig, serde_json::Error> {
+    pub fn from_json(value: &Value) -> Result<AppConfig, model::json::Unreadable> {
         let mut value = without_nulls(value);
         if let Value::Object(parts) = &mut value {
             for field in AppConfig::TABLE.fields() {
@@ -23,7 +23,7 @@ impl AppConfig {
                 }
             }
         }
-        serde_json::from_value(value)
+        model::json::from_value(value)
     }
 
     /// The form that is stored, equal for configs that say the same.

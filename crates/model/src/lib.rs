@@ -9,6 +9,7 @@ pub mod digest;
 pub mod id;
 pub mod job;
 pub mod job_type;
+pub mod json;
 pub mod labels;
 pub mod lines;
 pub mod log;

@@ -116,7 +116,7 @@ impl From<StoreError> for Refusal {
                 Self::new(Code::ManifestBlobUnknown, format!("the manifest needs {digest}, which the repository lacks"))
             }
             StoreError::SizeMismatch { .. } => Self::new(Code::SizeInvalid, message),
-            StoreError::Conflict(text) => Self::new(Code::TooManyRequests, text),
+            StoreError::Refused(_) => Self::new(Code::TooManyRequests, message),
             StoreError::Full => {
                 let text = "the registry's disk is full; it takes nothing until there is room";
                 Self { internal: Some(message), ..Self::new(Code::Unavailable, text) }

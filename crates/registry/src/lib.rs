@@ -230,7 +230,7 @@ impl Registry {
     async fn delete_blob(&self, at: &Repository, digest: &Digest) -> Answer {
         match self.store().unlink_blob(&at.org, &at.name, digest).await {
             Ok(()) => Ok(StatusCode::ACCEPTED.into_response()),
-            Err(StoreError::Conflict(text)) => Err(Refusal::new(Code::Unsupported, text)),
+            Err(StoreError::Refused(why)) => Err(Refusal::new(Code::Unsupported, why.to_string())),
             Err(StoreError::NotFound(_)) => {
                 Err(self.unknown(at, Code::BlobUnknown, format!("`{}` has no blob {digest}", at.name)).await)
             }

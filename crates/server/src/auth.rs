@@ -69,6 +69,11 @@ impl InOrg {
         self.owner.account.id.as_str()
     }
 
+    /// Who asks for a change.
+    pub(crate) fn by(&self) -> conductor::By {
+        conductor::By { org: self.org.clone(), account: self.owner.account.id.clone(), who: self.who() }
+    }
+
     /// Who it is, for people: several may use one account, each with a token of their own.
     pub(crate) fn who(&self) -> String {
         let TokenOwner { account, token_name, .. } = &self.owner;

@@ -13,8 +13,6 @@ pub(crate) struct ApiError {
     pub(crate) hint: Option<String>,
     /// For the log alone.
     pub(crate) internal: Option<String>,
-    /// Made from what is there now, the same may succeed.
-    pub(crate) stale: bool,
     /// Components that need what was to be torn down.
     pub(crate) dependents: Vec<String>,
 }
@@ -23,7 +21,7 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, internal: None, stale: false, dependents: Vec::new() }
+        Self { code, message: message.into(), hint: None, internal: None, dependents: Vec::new() }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -57,18 +55,25 @@ impl IntoResponse for ApiError {
     }
 }
 
-impl From<conductor::SettleError> for ApiError {
-    fn from(error: conductor::SettleError) -> Self {
+impl From<conductor::Error> for ApiError {
+    fn from(error: conductor::Error) -> Self {
+        use conductor::{Class, Error, InstallError};
         let (message, hint) = (error.to_string(), error.hint());
+        let code = match error.class() {
+            Class::Invalid => ErrorCode::InvalidRequest,
+            Class::NotFound => ErrorCode::NotFound,
+            Class::Forbidden => ErrorCode::Forbidden,
+            Class::TooLarge => ErrorCode::TooLarge,
+            Class::InvalidConfig => ErrorCode::InvalidConfig,
+            Class::HasDependents => ErrorCode::HasDependents,
+            Class::Conflict => ErrorCode::Conflict,
+        };
         match error {
-            conductor::SettleError::Store(error) => error.into(),
-            conductor::SettleError::Outcome => Self::invalid(message),
-            conductor::SettleError::NoState { .. }
-            | conductor::SettleError::Quarantined { .. }
-            | conductor::SettleError::OnRunner { .. }
-            | conductor::SettleError::StillThere { .. }
-            | conductor::SettleError::MissingOutputs { .. }
-            | conductor::SettleError::Unfinished { .. } => Self { hint, ..Self::new(ErrorCode::Conflict, message) },
+            Error::Store(error) => error.into(),
+            Error::Install(InstallError::SwitchOffFirst { dependents, .. }) => {
+                Self { dependents, hint, ..Self::new(code, message) }
+            }
+            _ => Self { hint, ..Self::new(code, message) },
         }
     }
 }
@@ -81,7 +86,7 @@ impl From<StoreError> for ApiError {
             StoreError::NotFound(_) => Self::new(C::NotFound, message),
             StoreError::NameTaken(_) => Self::new(C::NameTaken, message).hint("choose another name"),
             StoreError::Ambiguous { .. }
-            | StoreError::Conflict(_)
+            | StoreError::Refused(_)
             | StoreError::ContentMissing(_)
             | StoreError::SizeMismatch { .. }
             | StoreError::Transition(_) => Self::new(C::Conflict, message),
@@ -89,7 +94,7 @@ impl From<StoreError> for ApiError {
                 let hint = "`with_dependents` tears them down first, `force` tears this one down alone";
                 Self { dependents, ..Self::new(C::HasDependents, message).hint(hint) }
             }
-            StoreError::Stale(_) => Self { stale: true, ..Self::new(C::Conflict, message).hint("try again") },
+            StoreError::Stale(_) => Self::new(C::Conflict, message).hint("try again"),
             StoreError::IdempotencyMismatch => Self::new(C::IdempotencyMismatch, message),
             StoreError::LeaseLost => Self::new(C::LeaseLost, message),
             StoreError::Fenced => Self::new(C::SessionFenced, message),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use model::waiting::Presence;
-use model::{CredentialId, OrgId, RunnerId};
+use model::{OrgId, RunnerId};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
@@ -105,9 +105,9 @@ pub(crate) async fn run(state: AppState, stop: CancellationToken) {
     }
     for hosted in launcher.hosted.values_mut() {
         let _ = tokio::time::timeout(Duration::from_secs(5), hosted.child.wait()).await;
-        let (store, now) = (launcher.state.store(), launcher.state.conductor.now());
         // It is anybody's at once.
-        let _ = store.host_runner(&hosted.runner, &launcher.host, now, now).await;
+        let conductor = &launcher.state.conductor;
+        let _ = conductor.host_runner(&hosted.runner, &launcher.host, conductor.now()).await;
     }
 }
 
@@ -190,9 +190,9 @@ impl Launcher {
     }
 
     async fn claimed(&self, runner: &RunnerId) -> anyhow::Result<bool> {
-        let now = self.state.conductor.now();
-        let until = now.plus_s(self.claim().as_secs().cast_signed());
-        Ok(self.state.store().host_runner(runner, &self.host, now, until).await?)
+        let conductor = &self.state.conductor;
+        let until = conductor.now().plus_s(self.claim().as_secs().cast_signed());
+        Ok(conductor.host_runner(runner, &self.host, until).await?)
     }
 
     async fn renew_claims(&mut self) -> anyhow::Result<()> {
@@ -285,10 +285,7 @@ impl Launcher {
         command.env("HOME", dir.join("home")).env(PARENT, std::process::id().to_string());
         if !ours {
             let conductor = &self.state.conductor;
-            let credential = conductor.secret("fjc");
-            let id = CredentialId::new(conductor.now(), conductor.random_u128());
-            let (store, at) = (self.state.store(), conductor.now());
-            store.add_credential(org, &runner.id, id, &credential, store::SERVER, at).await?;
+            let (_, credential) = conductor.join_credential(org, &runner.id, store::SERVER).await?;
             command.env("FERRY_RUNNER_JOIN", credential);
             command.env("FERRY_RUNNER_TRUST_KEY", conductor.signing_keys().fingerprint());
         }

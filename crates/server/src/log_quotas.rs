@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::OrgId;
-use store::{Result, Store};
+use store::{Reader, Result};
 
 /// How long a count is good; what other replicas take in meanwhile is not in it.
 const COUNT: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ struct Known {
 
 impl LogQuotas {
     /// Whether there is room for so many bytes more, which then count as taken.
-    pub(crate) async fn has_room(&self, store: &Store, org: &OrgId, bytes: u64) -> Result<bool> {
+    pub(crate) async fn has_room(&self, store: &Reader, org: &OrgId, bytes: u64) -> Result<bool> {
         let known = self.lock().get(org).copied().filter(|known| known.at.elapsed() < COUNT);
         let mut known = match known {
             Some(known) => known,

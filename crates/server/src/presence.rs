@@ -98,16 +98,16 @@ pub(crate) async fn write_loop(state: AppState) {
     }
 }
 
-pub(crate) async fn flush(state: &AppState) -> store::Result<()> {
+pub(crate) async fn flush(state: &AppState) -> conductor::Result<()> {
     let _writing = state.presence.writing.lock().await;
     let dirty = std::mem::take(&mut *state.presence.dirty.lock().unwrap_or_else(PoisonError::into_inner));
     if !dirty.is_empty() {
         let batch = dirty.into_iter().map(|(id, e)| (id, e.sightings, e.report)).collect();
-        state.store().note_sightings(batch).await?;
+        state.conductor.note_sightings(batch).await?;
     }
     let uses = std::mem::take(&mut *state.token_uses.lock().unwrap_or_else(PoisonError::into_inner));
     if !uses.is_empty() {
-        state.store().touch_tokens(uses.into_iter().collect()).await?;
+        state.conductor.touch_tokens(uses.into_iter().collect()).await?;
     }
     Ok(())
 }

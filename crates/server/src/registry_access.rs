@@ -48,7 +48,7 @@ fn registry(state: &AppState, access: impl Access, public_url: &str) -> Registry
         quota_bytes: state.config.registry.quota_bytes,
         stall: std::time::Duration::from_secs(state.config.limits.stall_s),
     };
-    Registry::new(state.store().clone(), access, Arc::clone(&state.conductor.clock), settings)
+    Registry::new(state.conductor.store_of_registry(), access, Arc::clone(&state.conductor.clock), settings)
 }
 
 fn guarded(registry: Registry) -> Router {

@@ -30,7 +30,7 @@ pub(crate) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result
 
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|e| ApiError::invalid(format!("the body is not what this route takes: {e}")))
+    model::json::from_slice(body).map_err(|error| ApiError::invalid(format!("the body can't be used: {error}")))
 }
 
 /// A JSON body; the key that makes repeating it safe; and a digest of the whole request.

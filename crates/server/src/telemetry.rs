@@ -18,7 +18,7 @@ use model::spec::JobSpec;
 use model::{Clock as _, ExecutionId, JobId, JobState, OrgId, StepStatus, Timestamp, TraceContext, WorkflowId};
 use otlp::{Attributes, Record, Signal, Span, What};
 use serde_json::json;
-use store::{Forwarding, Store, StoreError};
+use store::{Forwarding, Reader, StoreError};
 use tokio::sync::mpsc;
 
 use crate::config::Telemetry;
@@ -273,7 +273,7 @@ impl Collector {
                 let more = tokio::select! {
                     Some(told) = told.recv() => match told {
                         Told::Span(span) => Ok(vec![span]),
-                        Told::Job(org, job, execution) => job_spans(state, &org, &job, &execution).await,
+                        Told::Job(org, job, execution) => job_spans(state, &org, &job, &execution).await.map_err(Into::into),
                     },
                     Some((org, workflow)) = ended.recv() => workflow_span(state, &org, &workflow).await,
                     () = &mut pause => break,
@@ -360,14 +360,14 @@ impl Collector {
     async fn forward(&self, state: &AppState, log: &Forwarding) -> store::Result<bool> {
         let store = state.store();
         let now = state.conductor.now();
-        if !store.take_forwarding(log, now, now.plus_s(TURN_S)).await? {
+        if !state.conductor.take_forwarding(log, now.plus_s(TURN_S)).await? {
             return Ok(true);
         }
         let about = match About::of(store, log, &self.resource).await {
             Ok(about) => about,
             Err(StoreError::NotFound(_)) => {
                 // Its job is gone, and the log will be soon.
-                store.forwarded(&log.log, i64::MAX as u64, now).await?;
+                state.conductor.forwarded(&log.log, i64::MAX as u64, now).await?;
                 return Ok(true);
             }
             Err(other) => return Err(other),
@@ -410,14 +410,14 @@ impl Collector {
             }
             match self.send(state, signal, count, message).await {
                 Err(Refused { transient: true, .. }) => {
-                    store.forwarded(&log.log, log.from_seq, now.plus_s(PAUSE.as_secs() as i64)).await?;
+                    state.conductor.forwarded(&log.log, log.from_seq, now.plus_s(PAUSE.as_secs() as i64)).await?;
                     return Ok(false);
                 }
                 Err(_) => state.metrics.dropped(signal, count),
                 Ok(()) => {}
             }
         }
-        store.forwarded(&log.log, next, now).await?;
+        state.conductor.forwarded(&log.log, next, now).await?;
         Ok(true)
     }
 }
@@ -456,7 +456,7 @@ struct About {
 }
 
 impl About {
-    async fn of(store: &Store, log: &Forwarding, resource: &Attributes) -> store::Result<Self> {
+    async fn of(store: &Reader, log: &Forwarding, resource: &Attributes) -> store::Result<Self> {
         let execution = store.execution_of_anyone(&log.log).await?;
         let job = store.job(&log.org, &execution.job_id).await?;
         let trace = parent_of(store, &log.org, &job.id).await?.map(|parent| parent.span_of(job.id.as_str()));
@@ -506,7 +506,7 @@ impl About {
 }
 
 /// What a job is a part of, where it is traced.
-async fn parent_of(store: &Store, org: &OrgId, job: &JobId) -> store::Result<Option<TraceContext>> {
+async fn parent_of(store: &Reader, org: &OrgId, job: &JobId) -> store::Result<Option<TraceContext>> {
     let spec = store.spec(org, job).await?;
     Ok(serde_json::from_slice::<JobSpec>(&spec).ok().and_then(|spec| spec.trace))
 }
@@ -543,7 +543,7 @@ async fn job_spans(state: &AppState, org: &OrgId, id: &JobId, execution: &Execut
 }
 
 /// The span of a workflow that has ended.
-async fn workflow_span(state: &AppState, org: &OrgId, id: &WorkflowId) -> store::Result<Vec<Record>> {
+async fn workflow_span(state: &AppState, org: &OrgId, id: &WorkflowId) -> conductor::Result<Vec<Record>> {
     let loaded = state.conductor.workflow(org, id).await?;
     let Some(parent) = loaded.body.trace.as_ref().filter(|trace| trace.is_sampled()) else { return Ok(Vec::new()) };
     let attributes = BTreeMap::from([

@@ -4,7 +4,8 @@
 use model::log::{Body, Chunk, NO_STEP, Pipe};
 use model::papers::Expected;
 use model::{ExecutionId, ExecutionResult, JobError, JobId, JobType, Outcome};
-use runner::session::{Event, check_papers};
+use runner::papers::check_papers;
+use runner::session::Event;
 
 use crate::machine::Dir;
 use crate::world::World;

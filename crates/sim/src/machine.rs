@@ -8,7 +8,8 @@ use api::runner::{Assignment, JoinAnswer, JoinRequest, Timing, join_proof};
 use model::papers::{EndorsedKey, Expected, Signatory, TrustedKeys};
 use model::runner::{RunnerReport, RunnerSettings};
 use model::{ExecutionId, ExecutionResult, JobError, Outcome, Timestamp};
-use runner::session::{Core, Effect, Ending, Event, Found, Over, check_papers};
+use runner::papers::check_papers;
+use runner::session::{Core, Effect, Ending, Event, Found, Over};
 
 use crate::Fault;
 use crate::deliver::Delivery;

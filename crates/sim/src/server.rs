@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// A server starts on what the one before has committed.
-    pub(crate) fn up(&mut self) -> store::Result<()> {
+    pub(crate) fn up(&mut self) -> conductor::Result<()> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let conductor = ready(Conductor::new(self.store.clone(), clock, self.timing))?.drawing(Arc::clone(&self.draw));
         self.api = Some(RunnerApi::new(conductor));
@@ -133,7 +133,7 @@ impl Server {
     }
 
     /// What the reconcilers do, each at its own pace.
-    pub(crate) fn reconcile(&self, round: u64, health: bool) -> store::Result<()> {
+    pub(crate) fn reconcile(&self, round: u64, health: bool) -> conductor::Result<()> {
         let Some(api) = &self.api else { return Ok(()) };
         ready(api.flush())?;
         let conductor = api.conductor();

@@ -14,7 +14,7 @@ use model::{OrgId, Timestamp};
 use zeroize::Zeroizing;
 
 use crate::db::{Tx, params};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Result, Store, StoreError};
 
 const NONCE: usize = 24;
 const VERSION: u8 = 1;
@@ -209,7 +209,7 @@ pub(crate) async fn insert_data_key(
     Ok(())
 }
 
-impl Store {
+impl Reader {
     /// The data keys of an org, from memory when they are known.
     pub async fn org_keys(&self, org: &OrgId) -> Result<OrgKeys> {
         let cached = self.key_cache().orgs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(org).cloned();
@@ -261,7 +261,9 @@ impl Store {
     fn forget_org_keys(&self, org: &OrgId) {
         self.key_cache().orgs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(org);
     }
+}
 
+impl Store {
     /// Adds a data key that seals from now on; older ones still open.
     pub async fn rotate_data_key(&self, org: &OrgId, now: Timestamp) -> Result<u32> {
         let next = self.load_org_keys(org).await?.active + 1;

@@ -2,6 +2,8 @@
 
 use model::job::IllegalTransition;
 
+use crate::Refused;
+
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("there is no such {0}")]
@@ -10,8 +12,8 @@ pub enum StoreError {
     NameTaken(String),
     #[error("`{name}` names {count} {what}s; use an id instead")]
     Ambiguous { what: &'static str, name: String, count: usize },
-    #[error("{0}")]
-    Conflict(String),
+    #[error(transparent)]
+    Refused(#[from] Refused),
     #[error("`{component}` is still needed by: {} (deployed)", dependents.join(", "))]
     HasDependents { component: String, dependents: Vec<String> },
     /// What a write was made from has changed; made from what is there now, it may succeed.
@@ -66,7 +68,7 @@ impl StoreError {
         Self::Db { message: "a job changed under our hands".into(), transient: true }
     }
 
-    pub(crate) fn corrupt(what: &str) -> Self {
+    pub fn corrupt(what: &str) -> Self {
         Self::Db { message: format!("a stored {what} can't be read"), transient: false }
     }
 }

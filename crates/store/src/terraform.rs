@@ -9,7 +9,7 @@ use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::jobs::executions;
 use crate::jobs::job_by_id;
-use crate::{Result, Store, StoreError};
+use crate::{NewJob, Reader, Refused, Result, Store, StoreError};
 
 table! {
     #[derive(Debug, Clone)]
@@ -236,15 +236,18 @@ async fn write(tx: &mut Tx<'_>, new: NewRevision, outputs: Option<Vec<u8>>) -> R
             .is_some_and(|lock| lock.info.id == new.lock_id && lock.execution_id == execution_id);
         if !mine {
             let holder = workspace.lock().as_ref().map_or_else(|| "nobody".to_owned(), |lock| lock.info.who.clone());
-            return Err(StoreError::Conflict(format!("the state is not locked by who writes it, but by {holder}")));
+            return Err(Refused::StateNotLocked(holder).into());
         }
         if let Some(before) = &before
             && (before.lineage != new.lineage || before.serial >= new.serial)
         {
-            return Err(StoreError::Conflict(format!(
-                "the state is at serial {} of lineage {}; serial {} of lineage {} does not follow it",
-                before.serial, before.lineage, new.serial, new.lineage
-            )));
+            return Err(Refused::StateDoesNotFollow {
+                serial: before.serial,
+                lineage: before.lineage.clone(),
+                new_serial: new.serial,
+                new_lineage: new.lineage.clone(),
+            }
+            .into());
         }
     }
     let revision = Revision {
@@ -286,28 +289,19 @@ fn display_place(job: &JobId) -> String {
     format!("plans|{job}|display")
 }
 
-impl Store {
-    /// The workspace of a part of an install; it is made where there is none.
-    pub async fn workspace_for(
-        &self,
-        org: &OrgId,
-        install: &InstallId,
-        target: &str,
-        new: WorkspaceId,
-        now: Timestamp,
-    ) -> Result<Workspace> {
-        let found = self.find_workspace(install, target).await?;
-        if let Some(found) = found {
-            return Ok(found);
-        }
-        self.main()
-            .write((org.clone(), install.clone(), target.to_owned(), new, now), |tx, (org, install, target, new, now)| { Box::pin(async move {
-                    let sql = "INSERT INTO workspaces (id, org_id, install_id, target, created_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (install_id, target) DO NOTHING";
-                    tx.exec(sql, params![&new, &org, &install, &target, now]).await?;
-                    let sql = select!(Workspace, "WHERE install_id = $1 AND target = $2");
-                    Workspace::from_row(&tx.get(sql, params![&install, &target]).await?.ok_or(StoreError::NotFound("workspace"))?)
-                }) })
-            .await
+/// Notes who has asked for an earlier state.
+pub(crate) async fn note_restore(tx: &mut Tx<'_>, revision: &Revision, new: &NewJob) -> Result<()> {
+    let sql = select!(Workspace, "WHERE org_id = $1 AND id = $2");
+    let row = tx.get(sql, params![&new.org_id, &revision.workspace_id]).await?;
+    let workspace = Workspace::from_row(&row.ok_or(StoreError::NotFound("workspace"))?)?;
+    let data = json!({ "revision_id": revision.id, "serial": revision.serial, "job_id": new.id });
+    note(tx, &workspace, "terraform.restore", &new.created_by, data, new.now).await
+}
+
+impl Reader {
+    /// A piece of a sealed file.
+    pub async fn sealed_piece(&self, org: &OrgId, upload: &UploadId, piece: u32) -> Result<bytes::Bytes> {
+        self.blobs().get(&piece_key(org, upload, piece)).await
     }
 
     pub async fn find_workspace(&self, install: &InstallId, target: &str) -> Result<Option<Workspace>> {
@@ -401,98 +395,6 @@ impl Store {
             .await
     }
 
-    /// Notes who has asked for an earlier state.
-    pub async fn note_restore(
-        &self,
-        revision: &Revision,
-        org: &OrgId,
-        job: &JobId,
-        actor: &str,
-        now: Timestamp,
-    ) -> Result<()> {
-        self.main()
-            .write(
-                (org.clone(), job.clone(), actor.to_owned(), revision.clone(), now),
-                |tx, (org, job, actor, revision, now)| {
-                    Box::pin(async move {
-                        let sql = select!(Workspace, "WHERE org_id = $1 AND id = $2");
-                        let row = tx.get(sql, params![&org, &revision.workspace_id]).await?;
-                        let workspace = Workspace::from_row(&row.ok_or(StoreError::NotFound("workspace"))?)?;
-                        let data = json!({ "revision_id": revision.id, "serial": revision.serial, "job_id": job });
-                        note(tx, &workspace, "terraform.restore", actor, data, *now).await
-                    })
-                },
-            )
-            .await
-    }
-
-    /// Takes the lock of a workspace; one whose holder is certainly dead is taken over.
-    pub async fn lock_workspace(
-        &self,
-        install: &InstallId,
-        id: &WorkspaceId,
-        info: LockInfo,
-        holder: Holder,
-        now: Timestamp,
-    ) -> Result<Locked> {
-        self.main()
-            .write((install.clone(), id.clone(), info, holder, now), |tx, (install, id, info, holder, now)| {
-                Box::pin(async move { lock(tx, install, id, info, holder, *now).await })
-            })
-            .await
-    }
-
-    /// Only who holds it frees it; freeing what is free is harmless.
-    pub async fn unlock_workspace(&self, install: &InstallId, id: &WorkspaceId, lock_id: &str) -> Result<Locked> {
-        self.main()
-            .write((install.clone(), id.clone(), lock_id.to_owned()), |tx, (install, id, lock_id)| {
-                Box::pin(async move {
-                    let workspace = workspace_of_install(tx, install, id).await?;
-                    match workspace.lock() {
-                        Some(held) if held.info.id != *lock_id => Ok(Locked::HeldBy(Box::new(held))),
-                        Some(_) => {
-                            tx.exec(FREE, params![&id]).await?;
-                            Ok(Locked::Taken)
-                        }
-                        None => Ok(Locked::Taken),
-                    }
-                })
-            })
-            .await
-    }
-
-    /// An operator frees a lock; that of a live execution only the execution itself can.
-    pub async fn force_unlock(&self, org: &OrgId, id: &WorkspaceId, actor: &str, now: Timestamp) -> Result<()> {
-        self.main()
-            .write((org.clone(), id.clone(), actor.to_owned(), now), |tx, (org, id, actor, now)| {
-                Box::pin(async move {
-                    let sql = select!(Workspace, "WHERE org_id = $1 AND id = $2");
-                    let workspace = Workspace::from_row(
-                        &tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workspace"))?,
-                    )?;
-                    let Some(lock) = workspace.lock() else { return Ok(()) };
-                    if lock.execution_id.is_some() && !is_dead(tx, &lock).await? {
-                        let text = "a job that still runs holds the lock: cancel it, or wait for its end";
-                        return Err(StoreError::Conflict(text.into()));
-                    }
-                    tx.exec(FREE, params![&id]).await?;
-                    let data = json!({ "lock": lock.info });
-                    note(tx, &workspace, "terraform.unlocked", actor, data, *now).await
-                })
-            })
-            .await
-    }
-
-    pub async fn write_revision(&self, org: &OrgId, new: NewRevision) -> Result<Revision> {
-        let outputs = match &new.outputs {
-            Some(outputs) => {
-                Some(self.org_keys(org).await?.seal(&outputs_place(&new.id), outputs.to_string().as_bytes()))
-            }
-            None => None,
-        };
-        self.main().write((new, outputs), |tx, (new, outputs)| Box::pin(write(tx, new.clone(), outputs.clone()))).await
-    }
-
     /// What a state puts out, where it was told with it.
     pub async fn revision_outputs(&self, org: &OrgId, id: &RevisionId) -> Result<Option<Json>> {
         let sealed: Option<Vec<u8>> = self
@@ -555,6 +457,125 @@ impl Store {
             .await
     }
 
+    pub async fn sealed_is_of(&self, install: &InstallId, upload: &UploadId) -> Result<bool> {
+        self.main()
+            .glance((install.clone(), upload.clone()), |tx, (install, upload)| {
+                Box::pin(async move { sealed_of(tx, install, upload).await })
+            })
+            .await
+    }
+
+    /// What a plan job has made, and the masked model, compressed.
+    pub async fn plan_of_job(&self, org: &OrgId, job: &JobId) -> Result<Option<(PlanRow, Vec<u8>)>> {
+        let found = self
+            .main()
+            .glance((org.clone(), job.clone()), |tx, (org, id)| {
+                Box::pin(async move {
+                    let sql = "SELECT plan, changes, judged, display FROM plans WHERE org_id = $1 AND job_id = $2";
+                    let Some(row) = tx.get(sql, params![&org, &id]).await? else { return Ok(None) };
+                    let plan =
+                        PlanRow { plan: row.get("plan")?, changes: row.get("changes")?, judged: row.get("judged")? };
+                    Ok(Some((plan, row.get::<Vec<u8>>("display")?)))
+                })
+            })
+            .await?;
+        match found {
+            Some((row, sealed)) => Ok(Some((row, self.open_sealed(org, &display_place(job), &sealed).await?))),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Store {
+    /// The workspace of a part of an install; it is made where there is none.
+    pub async fn workspace_for(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        target: &str,
+        new: WorkspaceId,
+        now: Timestamp,
+    ) -> Result<Workspace> {
+        let found = self.find_workspace(install, target).await?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        self.main()
+            .write((org.clone(), install.clone(), target.to_owned(), new, now), |tx, (org, install, target, new, now)| { Box::pin(async move {
+                    let sql = "INSERT INTO workspaces (id, org_id, install_id, target, created_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (install_id, target) DO NOTHING";
+                    tx.exec(sql, params![&new, &org, &install, &target, now]).await?;
+                    let sql = select!(Workspace, "WHERE install_id = $1 AND target = $2");
+                    Workspace::from_row(&tx.get(sql, params![&install, &target]).await?.ok_or(StoreError::NotFound("workspace"))?)
+                }) })
+            .await
+    }
+
+    /// Takes the lock of a workspace; one whose holder is certainly dead is taken over.
+    pub async fn lock_workspace(
+        &self,
+        install: &InstallId,
+        id: &WorkspaceId,
+        info: LockInfo,
+        holder: Holder,
+        now: Timestamp,
+    ) -> Result<Locked> {
+        self.main()
+            .write((install.clone(), id.clone(), info, holder, now), |tx, (install, id, info, holder, now)| {
+                Box::pin(async move { lock(tx, install, id, info, holder, *now).await })
+            })
+            .await
+    }
+
+    /// Only who holds it frees it; freeing what is free is harmless.
+    pub async fn unlock_workspace(&self, install: &InstallId, id: &WorkspaceId, lock_id: &str) -> Result<Locked> {
+        self.main()
+            .write((install.clone(), id.clone(), lock_id.to_owned()), |tx, (install, id, lock_id)| {
+                Box::pin(async move {
+                    let workspace = workspace_of_install(tx, install, id).await?;
+                    match workspace.lock() {
+                        Some(held) if held.info.id != *lock_id => Ok(Locked::HeldBy(Box::new(held))),
+                        Some(_) => {
+                            tx.exec(FREE, params![&id]).await?;
+                            Ok(Locked::Taken)
+                        }
+                        None => Ok(Locked::Taken),
+                    }
+                })
+            })
+            .await
+    }
+
+    /// An operator frees a lock; that of a live execution only the execution itself can.
+    pub async fn force_unlock(&self, org: &OrgId, id: &WorkspaceId, actor: &str, now: Timestamp) -> Result<()> {
+        self.main()
+            .write((org.clone(), id.clone(), actor.to_owned(), now), |tx, (org, id, actor, now)| {
+                Box::pin(async move {
+                    let sql = select!(Workspace, "WHERE org_id = $1 AND id = $2");
+                    let workspace = Workspace::from_row(
+                        &tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("workspace"))?,
+                    )?;
+                    let Some(lock) = workspace.lock() else { return Ok(()) };
+                    if lock.execution_id.is_some() && !is_dead(tx, &lock).await? {
+                        return Err(Refused::LockInUse.into());
+                    }
+                    tx.exec(FREE, params![&id]).await?;
+                    let data = json!({ "lock": lock.info });
+                    note(tx, &workspace, "terraform.unlocked", actor, data, *now).await
+                })
+            })
+            .await
+    }
+
+    pub async fn write_revision(&self, org: &OrgId, new: NewRevision) -> Result<Revision> {
+        let outputs = match &new.outputs {
+            Some(outputs) => {
+                Some(self.org_keys(org).await?.seal(&outputs_place(&new.id), outputs.to_string().as_bytes()))
+            }
+            None => None,
+        };
+        self.main().write((new, outputs), |tx, (new, outputs)| Box::pin(write(tx, new.clone(), outputs.clone()))).await
+    }
+
     /// Notes that a sealed file belongs to an install; false where it is another one's.
     pub async fn claim_sealed(
         &self,
@@ -569,14 +590,6 @@ impl Store {
                     tx.exec(sql, params![&upload, &org, &install, now]).await?;
                     sealed_of(tx, install, upload).await
                 }) })
-            .await
-    }
-
-    pub async fn sealed_is_of(&self, install: &InstallId, upload: &UploadId) -> Result<bool> {
-        self.main()
-            .glance((install.clone(), upload.clone()), |tx, (install, upload)| {
-                Box::pin(async move { sealed_of(tx, install, upload).await })
-            })
             .await
     }
 
@@ -625,26 +638,6 @@ impl Store {
                     Ok(())
                 }) })
             .await
-    }
-
-    /// What a plan job has made, and the masked model, compressed.
-    pub async fn plan_of_job(&self, org: &OrgId, job: &JobId) -> Result<Option<(PlanRow, Vec<u8>)>> {
-        let found = self
-            .main()
-            .glance((org.clone(), job.clone()), |tx, (org, id)| {
-                Box::pin(async move {
-                    let sql = "SELECT plan, changes, judged, display FROM plans WHERE org_id = $1 AND job_id = $2";
-                    let Some(row) = tx.get(sql, params![&org, &id]).await? else { return Ok(None) };
-                    let plan =
-                        PlanRow { plan: row.get("plan")?, changes: row.get("changes")?, judged: row.get("judged")? };
-                    Ok(Some((plan, row.get::<Vec<u8>>("display")?)))
-                })
-            })
-            .await?;
-        match found {
-            Some((row, sealed)) => Ok(Some((row, self.open_sealed(org, &display_place(job), &sealed).await?))),
-            None => Ok(None),
-        }
     }
 }
 

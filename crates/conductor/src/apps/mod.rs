@@ -4,8 +4,11 @@
 //!
 //! What an app is made of: sections to a config and back, and the tree that templates see.
 
+pub mod drafts;
+pub mod manage;
 pub(crate) mod render;
 pub(crate) mod sealed;
+pub mod sync;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,10 +20,11 @@ use model::terraform::SealedValue;
 use model::waiting::Presence;
 use model::{AppId, ConfigId, Digest, OrgId, PartStatus};
 use serde_json::{Map, Value, json};
-use store::{Config, EntityKind, Install, Result, StoreError};
+use store::{Config, EntityKind, Install};
 use tokio::sync::OnceCell;
 
 use crate::Conductor;
+use crate::error::{AppError, Result};
 
 /// Which keys of a config each section holds. Components and actions have sections of their own, one for each.
 const SECTIONS: &[(&str, &[&str])] = &[
@@ -96,8 +100,7 @@ pub fn assemble<'a>(bodies: impl IntoIterator<Item = &'a Value>) -> Result<(AppC
             }
         }
     }
-    let config = AppConfig::from_json(&Value::Object(document))
-        .map_err(|e| StoreError::Conflict(format!("the sections do not make a config: {e}")))?;
+    let config = AppConfig::from_json(&Value::Object(document)).map_err(|e| AppError::NotAConfig(e.to_string()))?;
     Ok((config, local_sources))
 }
 
@@ -336,7 +339,7 @@ pub fn effective_inputs(config: &AppConfig, given: &BTreeMap<String, String>) ->
 
 /// The labels that an install was given.
 pub fn own_labels(install: &Install) -> Labels {
-    serde_json::from_value(install.settings["labels"].clone()).unwrap_or_default()
+    install.settings.labels.clone()
 }
 
 /// Those of the app, and the install's own over them; templates as they were written.

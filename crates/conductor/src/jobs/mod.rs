@@ -8,17 +8,51 @@ pub(crate) mod settle;
 
 use std::collections::BTreeMap;
 
+use engine::WorkflowKind;
 use model::papers::Order;
-use model::spec::{ActionSpec, JobSpec, Limits, Source, StepSpec, Work, check_steps};
+use model::spec::{
+    ActionSpec, JobSpec, Limits, Source, StepSpec, Work, check_env, check_secrets, check_steps, check_timeout,
+};
 use model::terraform::SealedValue;
 use model::time::parse_duration;
-use model::{ActionRunId, AppId, Digest, InstallId, JobId, JobType, LogStreamId, SectionId, StepId, constants};
-use store::{ActionRun, Build, Idempotency, Install, NewJob, Queued, Result, Runner, StoreError};
+use model::{
+    ActionRunId, AppId, Digest, InstallId, JobId, JobType, LogStreamId, SectionId, StepId, WorkflowId, constants,
+};
+use store::{
+    ActionRun, Build, EntityKind, Idempotency, Install, Job, NewJob, Queued, Revision, Runner, Section, StoreError,
+};
 
-use crate::Conductor;
 use crate::apps::InstallTree;
+use crate::error::{JobError, Result};
+use crate::{By, Conductor, NewWorkflow};
 
-/// An ad-hoc action, already checked.
+/// A run of an action of the app, as somebody asks for it.
+#[derive(Debug, Clone)]
+pub struct WantedActionRun {
+    pub action: ActionRef,
+    pub env_vars: BTreeMap<String, String>,
+    /// Values that must not appear in the log.
+    pub secrets: Vec<String>,
+    pub role: Option<String>,
+}
+
+/// Which action is meant.
+#[derive(Debug, Clone)]
+pub enum ActionRef {
+    Name(String),
+    /// Its section in a config.
+    Config(SectionId),
+}
+
+/// Whether people may start an action.
+pub fn check_by_hand(action: &config::Action) -> Result<(), JobError> {
+    if action.triggers.iter().any(|t| t.r#type == "manual") {
+        return Ok(());
+    }
+    Err(JobError::NotByHand(action.name.clone()))
+}
+
+/// An ad-hoc action.
 #[derive(Debug, Clone)]
 pub struct NewAction {
     pub name: Option<String>,
@@ -70,6 +104,8 @@ pub(crate) struct Draft {
     pub(crate) run: Option<NewRun>,
     pub(crate) build: Option<Box<Build>>,
     pub(crate) step_id: Option<StepId>,
+    /// The earlier state that it makes the current one again.
+    pub(crate) restores: Option<Revision>,
 }
 
 impl Draft {
@@ -89,6 +125,7 @@ impl Draft {
             run: None,
             build: None,
             step_id: None,
+            restores: None,
         }
     }
 }
@@ -130,7 +167,7 @@ pub(crate) fn git(repo: &config::Repo, submodules: bool) -> Source {
 /// A directory of the app itself, as it was uploaded.
 pub(crate) fn local_archive(local: &config::Local, local_sources: &BTreeMap<String, String>) -> Result<Source> {
     let digest = local.path().and_then(|path| Digest::parse(local_sources.get(&path)?).ok());
-    let missing = || StoreError::Conflict(format!("`{}` was not uploaded with the sync", local.directory));
+    let missing = || JobError::NotUploaded(local.directory.clone());
     Ok(Source::Archive { digest: digest.ok_or_else(missing)?, directory: None })
 }
 
@@ -138,7 +175,9 @@ pub(crate) fn local_archive(local: &config::Local, local_sources: &BTreeMap<Stri
 fn source(step: &config::ActionStep, local_sources: &BTreeMap<String, String>) -> Result<Option<Source>> {
     if let Some(local) = &step.local {
         let found = local_archive(local, local_sources);
-        return found.map(Some).map_err(|error| StoreError::Conflict(format!("step `{}`: {error}", step.name)));
+        return found.map(Some).map_err(|_| {
+            JobError::StepNotUploaded { step: step.name.clone(), directory: local.directory.clone() }.into()
+        });
     }
     Ok(step.public_repo.as_ref().or(step.connected_repo.as_ref()).map(|repo| git(repo, false)))
 }
@@ -158,8 +197,8 @@ impl Conductor {
             let mut at = problem.path.split('/').skip(1);
             let step = at.next().and_then(|n| n.parse::<usize>().ok()).and_then(|n| synced.action.steps.get(n));
             let (step, field) = (step.map_or("", |s| s.name.as_str()), at.collect::<Vec<_>>().join("."));
-            let text = tree.masked(&format!("step `{step}`, {field}: {}", problem.message));
-            return Err(StoreError::Conflict(format!("action `{}` can't be rendered: {text}", synced.action.name)));
+            let problem = tree.masked(&format!("step `{step}`, {field}: {}", problem.message));
+            return Err(JobError::Unrenderable { action: synced.action.name, problem }.into());
         }
         let steps: Vec<config::ActionStep> = serde_json::from_value(rendering.value).map_err(corrupt)?;
         let steps = steps.into_iter().map(|step| {
@@ -168,7 +207,7 @@ impl Conductor {
             Ok(StepSpec { name, inline_contents, command, source, env: env_vars })
         });
         let steps = steps.collect::<Result<Vec<_>>>()?;
-        check_steps(&steps).map_err(StoreError::Conflict)?;
+        check_steps(&steps).map_err(JobError::Spec)?;
         let timeout = synced.action.timeout.as_deref().and_then(|text| parse_duration(text).ok());
         let spec = ActionSpec {
             steps,
@@ -198,6 +237,52 @@ impl Conductor {
         self.submit(draft, runner, actor, None).await.map(|_| ())
     }
 
+    /// Cancels a job. One that runs ends when its runner has interrupted it; asking twice is harmless.
+    pub async fn cancel_job(&self, by: &By, id: &JobId) -> Result<Job> {
+        Ok(self.store.cancel(&by.org, id, by.actor(), self.now()).await?)
+    }
+
+    /// Starts an action of the app on an install, as a workflow. Its job is queued before this returns, so that whoever has the
+    /// answer can look at the run.
+    pub async fn run_app_action(
+        &self,
+        by: &By,
+        install: &Install,
+        wanted: WantedActionRun,
+        idem: Option<Idempotency>,
+    ) -> Result<WorkflowId> {
+        check_env(&wanted.env_vars).map_err(JobError::Spec)?;
+        check_secrets(&wanted.secrets).map_err(JobError::Spec)?;
+        let config = self.config_of(install).await?;
+        let sections = self.store.sections(&by.org, &config.id).await?;
+        let kind = EntityKind::Action.section();
+        let meant = |section: &Section| match &wanted.action {
+            ActionRef::Config(id) => section.id == *id,
+            ActionRef::Name(name) => section.kind == kind && section.name == *name,
+        };
+        let Some(section) = sections.into_iter().find(meant) else {
+            let app = self.store.app(&by.org, install.app_id.as_str()).await?.name;
+            return Err(JobError::NoSuchAction { app, version: config.version.unwrap_or_default() }.into());
+        };
+        let (alone, _) = crate::apps::assemble([&section.body])?;
+        let action = alone.actions.into_iter().next().ok_or(StoreError::NotFound("action"))?;
+        check_by_hand(&action)?;
+        let mut new =
+            NewWorkflow::new(WorkflowKind::ActionWorkflowRun { action: action.name, trigger: "manual".into() });
+        new.given.env_vars = wanted.env_vars;
+        new.given.masked_values = wanted.secrets;
+        new.role = wanted.role;
+        let id = self.start_workflow(install, new, &by.account, idem).await?;
+        let loaded = self.tell_workflow(&by.org, &id, engine::Event::Look, by.actor()).await?;
+        match loaded.workflow.failure() {
+            Some(step) if self.store.job_of_step(&by.org, &step.id).await?.is_none() => {
+                Err(JobError::NotStarted(step.reason.clone()).into())
+            }
+            _ => Ok(id),
+        }
+    }
+
+    /// Runs an action that carries its steps with it.
     pub async fn submit_action(
         &self,
         install: Install,
@@ -206,9 +291,19 @@ impl Conductor {
         actor: &str,
         idem: Option<Idempotency>,
     ) -> Result<Queued> {
+        check_timeout(action.timeout_s).map_err(JobError::Spec)?;
+        check_steps(&action.steps).map_err(JobError::Spec)?;
+        check_env(&action.run_env).map_err(JobError::Spec)?;
+        check_secrets(&action.secrets).map_err(JobError::Spec)?;
+        for step in &action.steps {
+            if let Some(Source::Archive { digest, .. }) = &step.source
+                && !self.store.has_archive(&install.org_id, digest).await?
+            {
+                return Err(JobError::NoArchive { step: step.name.clone(), digest: digest.clone() }.into());
+            }
+        }
         if runner.report.as_ref().is_some_and(|report| report.no_ad_hoc) {
-            let text = "the customer has switched ad hoc actions off on this runner: run an action of the app instead (`ferry actions run NAME`)";
-            return Err(StoreError::Conflict(text.into()));
+            return Err(JobError::AdHocOff.into());
         }
         let builtin_env = builtin_env(&install, model::spec::AD_HOC);
         let spec =
@@ -235,7 +330,7 @@ impl Conductor {
     ) -> Result<Queued> {
         let install = match (&runner.install_id, &runner.app_id) {
             (Some(install), Some(app)) => Some((install.clone(), app.clone())),
-            (Some(_), None) => return Err(StoreError::NotFound("install")),
+            (Some(_), None) => return Err(StoreError::NotFound("install").into()),
             (None, _) => None,
         };
         let draft = Draft { install, priority: job.priority, ..Draft::new(job.work) };
@@ -268,10 +363,9 @@ impl Conductor {
             trace: crate::trace::current(),
             work: draft.work,
         };
-        let spec = serde_json::to_vec(&spec).map_err(|e| StoreError::Conflict(e.to_string()))?;
+        let spec = serde_json::to_vec(&spec).map_err(|_| JobError::Unwritable)?;
         if spec.len() > constants::SPEC_BYTES {
-            let limit = constants::SPEC_BYTES >> 20;
-            return Err(StoreError::Conflict(format!("the job's spec has {} bytes; at most {limit} MiB", spec.len())));
+            return Err(JobError::TooLarge { bytes: spec.len(), most_mib: constants::SPEC_BYTES >> 20 }.into());
         }
         let order = Order {
             org_id: runner.org_id.clone(),
@@ -314,12 +408,13 @@ impl Conductor {
             }),
             build: draft.build.map(|build| Box::new(Build { job_id: Some(job_id), ..*build })),
             step_id: draft.step_id,
+            restores: draft.restores,
             now,
         };
-        self.store.enqueue(new, idem).await
+        Ok(self.store.enqueue(new, idem).await?)
     }
 }
 
-fn corrupt(error: serde_json::Error) -> StoreError {
-    StoreError::Conflict(error.to_string())
+fn corrupt(_: serde_json::Error) -> StoreError {
+    StoreError::corrupt("action")
 }

@@ -5,15 +5,14 @@ use model::spec::{JobSpec, Work};
 use model::terraform::{DISPLAY_OPEN_BYTES, TerraformOperation};
 use model::{JobId, JobState, OrgId, Outcome};
 use serde_json::{Map, Value};
-use store::{Job, Result, Revision, StoreError};
+use store::{Job, Revision};
 
 use crate::Conductor;
+use crate::error::Result;
 
 /// Why a job is not settled as finished.
 #[derive(Debug, thiserror::Error)]
 pub enum SettleError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
     #[error("an unknown job is settled as finished, failed or cancelled")]
     Outcome,
     #[error("job {job} can't be settled as finished: it saved no state of {target}, so its outputs are not known")]
@@ -51,7 +50,7 @@ impl SettleError {
                 Some(format!("restore it with `ferry states restore INSTALL {of} --revision {revision}`, {again}"))
             }
             Self::OnRunner { .. } => Some("wait until the runner has delivered it, then look again".to_owned()),
-            Self::Store(_) | Self::Outcome => None,
+            Self::Outcome => None,
         }
     }
 }
@@ -65,9 +64,9 @@ impl Conductor {
         outcome: Outcome,
         note: &str,
         (actor, who): (&str, &str),
-    ) -> std::result::Result<Job, SettleError> {
+    ) -> Result<Job> {
         if !matches!(outcome, Outcome::Finished | Outcome::Failed | Outcome::Cancelled) {
-            return Err(SettleError::Outcome);
+            return Err(SettleError::Outcome.into());
         }
         let job = self.store.job(org, id).await?;
         if outcome == Outcome::Finished && job.state == JobState::Unknown {
@@ -103,7 +102,7 @@ impl Conductor {
         Ok(Some((target.to_owned(), self.store.last_saved(&job.org_id, &workspace.id, &job.id).await?)))
     }
 
-    async fn check_saved(&self, job: &Job) -> std::result::Result<(), SettleError> {
+    async fn check_saved(&self, job: &Job) -> Result<()> {
         let spec: Option<JobSpec> = serde_json::from_slice(&self.store.spec(&job.org_id, &job.id).await?).ok();
         let Some(Work::TerraformDeploy(work) | Work::SandboxTerraform(work)) = spec.map(|spec| spec.work) else {
             return Ok(());
@@ -112,21 +111,21 @@ impl Conductor {
         let (id, target) = (job.id.clone(), work.target.clone());
         let runner = self.store.runner(&job.org_id, job.runner_id.as_str()).await?;
         if runner.report.is_some_and(|report| report.rescues_open.contains(&work.workspace_id)) {
-            return Err(SettleError::OnRunner { job: id, target });
+            return Err(SettleError::OnRunner { job: id, target }.into());
         }
         let Some((_, Some(saved))) = self.saved_by(job).await? else {
-            return Err(SettleError::NoState { job: id, target });
+            return Err(SettleError::NoState { job: id, target }.into());
         };
         if saved.quarantined {
-            return Err(SettleError::Quarantined { job: id, target, revision: saved.id.to_string() });
+            return Err(SettleError::Quarantined { job: id, target, revision: saved.id.to_string() }.into());
         }
         if *destroy {
             let count = saved.resource_count;
-            return if count == 0 { Ok(()) } else { Err(SettleError::StillThere { job: id, target, count }) };
+            return if count == 0 { Ok(()) } else { Err(SettleError::StillThere { job: id, target, count }.into()) };
         }
         let resources = unfinished(&saved.resources);
         if !resources.is_empty() {
-            return Err(SettleError::Unfinished { job: id, target, resources });
+            return Err(SettleError::Unfinished { job: id, target, resources }.into());
         }
         let outputs = self.store.revision_outputs(&job.org_id, &saved.id).await?;
         let outputs = outputs.ok_or_else(|| SettleError::NoState { job: id.clone(), target: target.clone() })?;
@@ -135,7 +134,7 @@ impl Conductor {
                 outputs["outputs"].get(name).is_none() && outputs["sealed"]["shapes"].get(name).is_none()
             });
         let missing: Vec<String> = missing.collect();
-        if missing.is_empty() { Ok(()) } else { Err(SettleError::MissingOutputs { job: id, target, missing }) }
+        if missing.is_empty() { Ok(()) } else { Err(SettleError::MissingOutputs { job: id, target, missing }.into()) }
     }
 
     /// The outputs that a plan said there would be anew, or with another value.

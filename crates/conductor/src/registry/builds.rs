@@ -6,12 +6,13 @@ use model::spec::{SECRET_BYTES_MIN, Work};
 use model::time::parse_duration;
 use model::{AppId, BuildId, ComponentId, ConfigId, Digest, JobState, OrgId};
 use serde_json::Value;
-use store::{Build, BuildEnd, BuildStatus, Config, EntityKind, Result, Runner, Section, StoreError};
+use store::{Build, BuildEnd, BuildStatus, Config, EntityKind, Runner, Section, StoreError};
 
-use crate::Conductor;
+use crate::error::{BuildError, Error, Result};
 use crate::jobs::Draft;
 use crate::reconcile::go_on;
 use crate::registry::recipes::{Need, Subject, address, image_policies, reference, with_credentials};
+use crate::{By, Conductor};
 
 /// How a build differs from what the config says.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +28,7 @@ impl Conductor {
     /// The org's build runner.
     pub async fn build_runner(&self, org: &OrgId) -> Result<Runner> {
         let id = self.store.org(org).await?.build_runner_id;
-        self.store.runner(org, id.as_str()).await
+        Ok(self.store.runner(org, id.as_str()).await?)
     }
 
     /// Where the artifacts of a component are kept.
@@ -53,6 +54,26 @@ impl Conductor {
         Ok(builds)
     }
 
+    /// Builds what a version of an app needs and was not built yet.
+    pub async fn build_config(&self, by: &By, config: &Config) -> Result<Vec<Build>> {
+        if config.version.is_none() {
+            return Err(BuildError::Draft.into());
+        }
+        self.plan_builds(&by.org, config, by.actor()).await
+    }
+
+    /// Cancels a build that has not ended.
+    pub async fn cancel_build(&self, by: &By, build: Build) -> Result<Build> {
+        let build = self.settled(build).await?;
+        match (build.status, &build.job_id) {
+            (BuildStatus::Open, Some(job)) => {
+                self.store.cancel(&by.org, job, by.actor(), self.now()).await?;
+            }
+            (BuildStatus::Open, None) | (_, _) => return Err(BuildError::Ended.into()),
+        }
+        Ok(self.store.build(&by.org, &build.id).await?)
+    }
+
     /// Builds one component as the active config has it: from another branch, tag or commit where one is named.
     pub async fn build_component(
         &self,
@@ -62,17 +83,17 @@ impl Conductor {
         asked: Asked,
         actor: &str,
     ) -> Result<Build> {
+        let bad = |r: &&str| r.starts_with('-') || r.contains(char::is_whitespace) || r.len() > 255;
+        if let Some(bad) = asked.reference.as_deref().filter(bad) {
+            return Err(BuildError::Reference(bad.to_owned()).into());
+        }
         let config = self.store.active_config(org, app).await?;
-        let config = config.ok_or_else(|| StoreError::Conflict("the app was never synced".into()))?;
+        let config = config.ok_or(BuildError::NeverSynced)?;
         let subjects = self.subjects(org, &config).await?;
-        let subject = subjects.into_iter().find(|s| s.component_id == component_id).ok_or_else(|| {
-            StoreError::Conflict("the component is not part of the active config: sync the app first".into())
-        })?;
+        let subject = subjects.into_iter().find(|s| s.component_id == component_id).ok_or(BuildError::NotInConfig)?;
         let component = &subject.component.common.name;
         if asked.reference.is_some() && matches!(subject.need(None)?, Need::Build(recipe) if !recipe.may_move()) {
-            return Err(StoreError::Conflict(format!(
-                "component `{component}` has no branch, tag or version to choose"
-            )));
+            return Err(BuildError::NothingToChoose(component.clone()).into());
         }
         let runner = self.build_runner(org).await?;
         Box::pin(self.build(org, &runner, &subject, &asked, actor)).await
@@ -83,10 +104,10 @@ impl Conductor {
         let (app, local_sources) = crate::apps::assemble(sections.iter().map(|s| &s.body))?;
         let kind = EntityKind::Component.section();
         let of = |section: &Section| {
-            let damaged =
-                |why: &str| StoreError::Conflict(format!("component `{}` can't be read: {why}", section.name));
+            let damaged = |why: &'static str| BuildError::Damaged { component: section.name.clone(), why };
             let found = section.body.get(kind).and_then(|all| all.get(0)).ok_or_else(|| damaged("it says nothing"))?;
-            let component: Component = serde_json::from_value(found.clone()).map_err(|e| damaged(&e.to_string()))?;
+            let component: Component = serde_json::from_value(found.clone())
+                .map_err(|_| damaged("it is not what this version of Ferry expects"))?;
             Ok(Subject {
                 app_id: config.app_id.clone(),
                 component_id: section.entity_id.clone().ok_or_else(|| damaged("it has no id"))?,
@@ -114,8 +135,8 @@ impl Conductor {
                 return self.without_job(org, subject, BuildStatus::Active, "nothing to build", actor).await;
             }
             Ok(Need::Unsupported(why)) => return self.without_job(org, subject, BuildStatus::Error, &why, actor).await,
-            Err(StoreError::Conflict(why)) => {
-                return self.without_job(org, subject, BuildStatus::Error, &why, actor).await;
+            Err(error) if error.is_refusal() => {
+                return self.without_job(org, subject, BuildStatus::Error, &error.to_string(), actor).await;
             }
             Err(other) => return Err(other),
         };
@@ -124,10 +145,7 @@ impl Conductor {
         if let Some(open) = self.store.build_of_recipe(org, component, &key, true).await? {
             let open = self.settled(open).await?;
             if open.status == BuildStatus::Open && asked.anew {
-                return Err(StoreError::Conflict(format!(
-                    "build {} of it is open: wait for it, or cancel it",
-                    open.id
-                )));
+                return Err(BuildError::Open(open.id).into());
             }
             if open.status == BuildStatus::Open {
                 return Ok(open);
@@ -142,8 +160,8 @@ impl Conductor {
         }
         let known = good.filter(|_| !asked.anew);
         match self.enqueue_build(org, runner, subject, recipe, key, known, asked, actor).await {
-            Err(StoreError::Conflict(why)) if asked.idempotency.is_none() => {
-                let why = format!("{why}; then `ferry builds create {}`", subject.component.common.name);
+            Err(error) if error.is_refusal() && asked.idempotency.is_none() => {
+                let why = format!("{error}; then `ferry builds create {}`", subject.component.common.name);
                 self.without_job(org, subject, BuildStatus::Error, &why, actor).await
             }
             done => done,
@@ -157,7 +175,7 @@ impl Conductor {
         {
             let shared = if name.is_empty() { format!("{host}/") } else { format!("{host}/{name}/") };
             if image.starts_with(&shared) && !image.starts_with(&format!("{shared}{org}/")) {
-                return Err(StoreError::Conflict(format!("`{image}` lies where artifacts of other orgs are kept")));
+                return Err(BuildError::OtherOrg(image.clone()).into());
             }
         }
         Ok(need)
@@ -223,15 +241,10 @@ impl Conductor {
         {
             let variables = self.store.variables(org, &subject.app_id).await?;
             for (name, value) in wanted.iter_mut() {
-                let variable = variables.iter().find(|v| v.name == *name).ok_or_else(|| {
-                    StoreError::Conflict(format!(
-                        "the secret `{name}` is no variable of the app: set it with `ferry apps variables set`"
-                    ))
-                })?;
+                let variable =
+                    variables.iter().find(|v| v.name == *name).ok_or_else(|| BuildError::NoVariable(name.clone()))?;
                 if variable.value.len() < SECRET_BYTES_MIN {
-                    return Err(StoreError::Conflict(format!(
-                        "the secret `{name}` has fewer than {SECRET_BYTES_MIN} characters and can't be masked in the log"
-                    )));
+                    return Err(BuildError::ShortSecret(name.clone()).into());
                 }
                 variable.value.clone_into(value);
                 secrets.push(variable.value.clone());
@@ -243,7 +256,8 @@ impl Conductor {
         build.git_ref = git_ref;
         let spec = BuildSpec {
             build_id: build.id.clone(),
-            component_id: ComponentId::parse(&subject.component_id).map_err(|e| StoreError::Conflict(e.to_string()))?,
+            component_id: ComponentId::parse(&subject.component_id)
+                .map_err(|_| StoreError::corrupt("id of a component"))?,
             component: build.component.clone(),
             to: self.repository(org, &subject.app_id, &subject.component_id),
             tag: build.id.to_string(),
@@ -264,7 +278,7 @@ impl Conductor {
         };
         let job = self.submit(draft, runner, actor, asked.idempotency.clone()).await?.job;
         // The one of another request, where that was faster.
-        self.store.build_of_job(org, &job.id).await?.ok_or(StoreError::NotFound("build"))
+        Ok(self.store.build_of_job(org, &job.id).await?.ok_or(StoreError::NotFound("build"))?)
     }
 
     fn new_build(&self, org: &OrgId, subject: &Subject, status: BuildStatus, description: &str, actor: &str) -> Build {
@@ -341,7 +355,7 @@ impl Conductor {
             JobState::Cancelled => end(BuildStatus::Cancelled, said(&job.reason, "cancelled")),
             _ => end(BuildStatus::Error, said(&job.reason, job.state.as_str())),
         };
-        self.store.end_build(&build, ended, self.now()).await
+        Ok(self.store.end_build(&build, ended, self.now()).await?)
     }
 
     /// What a finished job has made, or why that can't be taken for a build.
@@ -357,7 +371,7 @@ impl Conductor {
                 Ok(_) | Err(StoreError::NotFound(_)) => {
                     return Ok(Err("the build runner names a build that is not one of this recipe".into()));
                 }
-                Err(other) => return Err(other),
+                Err(other) => return Err(other.into()),
             },
             (None, image) => image,
         };
@@ -388,7 +402,7 @@ impl Conductor {
                 Ok(Need::Build(recipe)) => Some((subject.component_id.clone(), subject.key(&recipe))),
                 Ok(Need::Nothing | Need::Unsupported(_)) | Err(_) => None,
             });
-            Ok::<_, StoreError>(named.collect())
+            Ok::<_, Error>(named.collect())
         });
         Ok(all.await?.get(component_id).cloned())
     }
@@ -413,8 +427,7 @@ impl Conductor {
 
     /// The newest good build of a component as the active config has it: what installs get.
     pub async fn current_build(&self, org: &OrgId, app: &AppId, component_id: &str) -> Result<Build> {
-        let missing =
-            || StoreError::Conflict("the component has no build that succeeded, as the active config has it".into());
+        let missing = || Error::from(BuildError::NoGoodBuild);
         let config = self.store.active_config(org, app).await?.ok_or_else(missing)?;
         let subjects = self.subjects(org, &config).await?;
         let subject = subjects.into_iter().find(|s| s.component_id == component_id).ok_or_else(missing)?;
@@ -437,8 +450,9 @@ impl Conductor {
         idem: Option<store::Idempotency>,
     ) -> Result<store::Queued> {
         let digest = build.artifact.as_ref().and_then(|artifact| Digest::parse(&artifact.digest).ok());
-        let digest = digest.ok_or_else(|| {
-            StoreError::Conflict(format!("build {} has no artifact: {}", build.id, said(&build.description, "not yet")))
+        let digest = digest.ok_or_else(|| BuildError::NoArtifact {
+            build: build.id.clone(),
+            why: said(&build.description, "not yet"),
         })?;
         let spec = SyncSpec {
             build_id: build.id.clone(),

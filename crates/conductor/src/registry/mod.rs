@@ -3,4 +3,5 @@
 //! No building: that is the runner.
 
 pub(crate) mod builds;
+pub(crate) mod logins;
 pub(crate) mod recipes;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::{BuildError, Result};
 use config::{Component, ComponentKind, ContainerImage};
 use model::build::{ChartSource, Credentials, PolicySpec, Recipe, Secrets};
 use model::spec::Source;
 use model::{AppId, Digest, SectionId};
-use store::{Result, StoreError};
 
 use crate::jobs::{git, local_archive};
 
@@ -43,7 +43,7 @@ impl Subject {
         if let Some(local) = self.component.kind.local() {
             return local_archive(local, &self.local_sources);
         }
-        let repo = public.or(connected).ok_or_else(|| StoreError::Conflict("the component names no source".into()))?;
+        let repo = public.or(connected).ok_or(BuildError::NoSource)?;
         let mut source = git(repo, true);
         if let (Source::Git { reference: known, .. }, Some(asked)) = (&mut source, reference) {
             *known = Some(asked.to_owned());
@@ -122,8 +122,7 @@ fn image(kind: &ContainerImage, reference: Option<&str>) -> Result<Recipe> {
             (image, &i.tag, &i.update_policy)
         })
     });
-    let (image, tag, update_policy) =
-        found.ok_or_else(|| StoreError::Conflict("the component names no image".into()))?;
+    let (image, tag, update_policy) = found.ok_or(BuildError::NoImage)?;
     let tag = reference.map(str::to_owned).or_else(|| tag.clone());
     let plain_http = image.starts_with("http://");
     let image = image.trim_start_matches("http://").trim_start_matches("https://").to_owned();

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use model::JobId;
 use model::spec::Work;
 use model::terraform::{Module, Program, TerraformOperation, TerraformSpec};
-use store::{Idempotency, Queued, Result, Revision, Runner, StoreError, Workspace};
+use store::{Idempotency, Queued, Refused, Revision, Runner, StoreError, Workspace};
 
-use crate::Conductor;
+use crate::error::{Result, StateError};
 use crate::jobs::Draft;
+use crate::{By, Conductor};
 
 impl Conductor {
     /// Has the install's runner write an earlier state, or one that was kept beside, as the next one.
@@ -29,27 +31,46 @@ impl Conductor {
             name: Some(format!("restore serial {} of {target}", revision.serial)),
             install: Some((install.id, install.app_id)),
             target: Some(format!("terraform/{target}")),
+            restores: Some(revision.clone()),
             ..Draft::new(work)
         };
         let queued = self.submit(draft, &runner, actor, idem).await?;
-        if !queued.replayed {
-            self.store.note_restore(revision, org, &queued.job.id, actor, self.now()).await?;
-        }
         Ok((queued, runner))
+    }
+
+    /// Frees the lock of a workspace, where a person holds it, or a job that is gone. That of a job that runs is not freed: two would
+    /// write the state.
+    pub async fn force_unlock(&self, by: &By, workspace: &Workspace) -> Result<()> {
+        match self.store.force_unlock(&by.org, &workspace.id, by.actor(), self.now()).await {
+            Err(StoreError::Refused(Refused::LockInUse)) => match self.holding_job(workspace).await? {
+                Some(job) => Err(StateError::LockInUse { job }.into()),
+                None => Err(StoreError::Refused(Refused::LockInUse).into()),
+            },
+            done => Ok(done?),
+        }
+    }
+
+    async fn holding_job(&self, workspace: &Workspace) -> Result<Option<JobId>> {
+        let Some(execution) = workspace.lock().and_then(|lock| lock.execution_id) else { return Ok(None) };
+        // It may be gone with its job.
+        Ok(self.store.execution_of_anyone(&execution).await.ok().map(|execution| execution.job_id))
     }
 
     /// Returns the serial that is there.
     async fn check_restorable(&self, workspace: &Workspace, revision: &Revision) -> Result<Option<u64>> {
         if workspace.revision_id.as_ref() == Some(&revision.id) {
-            let text = format!("revision {} is the state of {} already", revision.id, workspace.target);
-            return Err(StoreError::Conflict(text));
+            let (revision, target) = (revision.id.clone(), workspace.target.clone());
+            return Err(StateError::IsCurrent { revision, target }.into());
         }
         let current = self.store.current_revision(&workspace.org_id, workspace).await?;
         match current {
-            Some(current) if current.lineage != revision.lineage => Err(StoreError::Conflict(format!(
-                "revision {} is of lineage {}, and the state of {} of lineage {}: one can't follow the other",
-                revision.id, revision.lineage, workspace.target, current.lineage
-            ))),
+            Some(current) if current.lineage != revision.lineage => Err(StateError::OtherLineage {
+                revision: revision.id.clone(),
+                lineage: revision.lineage.clone(),
+                target: workspace.target.clone(),
+                current: current.lineage,
+            }
+            .into()),
             current => Ok(current.map(|current| current.serial)),
         }
     }

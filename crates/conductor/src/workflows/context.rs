@@ -7,14 +7,15 @@ use engine::{Changes, Ended, Event, Judged, Plan, Step, StepStatus, Work, Workfl
 use model::waiting::Presence;
 use model::{Digest, JobId, JobState, PartStatus, StepId, Timestamp};
 use serde_json::{Value, json};
-use store::{Install, Job, Result, Runner, StoreError};
+use store::{Install, Job, Runner, StoreError};
 
 use super::deployed::status_of;
 use super::simulate::Simulation;
 use super::{CLAIM_S, Loaded, WAIT_S, policies};
 use crate::apps::{InstallTree, effective_inputs};
+use crate::error::Result;
+use crate::installs::stack::STACK;
 use crate::roles::{self, Operation};
-use crate::stack::STACK;
 use crate::{Conductor, Document};
 
 /// What templates read beside inputs and outputs of other parts.
@@ -83,7 +84,7 @@ impl<'a> WorkflowContext<'a> {
             let id = self.install.runner_id.as_str();
             self.runner = Some(self.conductor.store.runner(&self.install.org_id, id).await?);
         }
-        self.runner.as_ref().ok_or(StoreError::NotFound("runner"))
+        Ok(self.runner.as_ref().ok_or(StoreError::NotFound("runner"))?)
     }
 
     pub(super) async fn document(&mut self) -> Result<Arc<Document>> {

@@ -1,12 +1,12 @@
 //! What was deployed last: the module, its variables and its environment, exactly as the last apply had them. Drift is a difference
 //! from that, and what is torn down is just that, whatever was synced or set since.
 
+use crate::error::{Result, WorkflowError};
 use engine::{Changes, Ended, Plan, Step};
 use model::spec::JobSpec;
 use model::terraform::TerraformSpec;
 use model::{JobId, JobState, PartStatus};
 use serde_json::{Value, json};
-use store::{Result, StoreError};
 
 use super::context::WorkflowContext;
 
@@ -35,7 +35,7 @@ impl WorkflowContext<'_> {
         let target = format!("terraform/{}", step.work.target());
         let Some(job) = store.last_apply(org, &self.install.id, &target).await? else { return Ok(None) };
         let spec: JobSpec = serde_json::from_slice(&store.spec(org, &job).await?)
-            .map_err(|_| StoreError::Conflict(format!("the spec of job {job} can't be read")))?;
+            .map_err(|_| WorkflowError::SpecUnreadable(job.clone()))?;
         let (model::spec::Work::TerraformDeploy(terraform) | model::spec::Work::SandboxTerraform(terraform)) =
             spec.work.clone()
         else {

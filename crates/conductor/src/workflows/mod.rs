@@ -6,6 +6,7 @@ mod deployed;
 mod policies;
 mod scripts;
 mod simulate;
+pub(crate) mod start;
 mod terraform;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,11 +20,12 @@ use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, TraceContext, Workflo
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{
-    Given, Idempotency, Install, InstallInputs, NewRunner, Pin, PlannedWorkflow, Result, StepRow, StoreError,
+    ApprovalOption, Given, Idempotency, Install, InstallInputs, Pin, PlannedWorkflow, StepRow, StoreError,
     WorkflowChange, WorkflowRow, topic,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::error::{AppError, Error, Result, WorkflowError};
 use crate::reconcile::go_on;
 use crate::{Conductor, trace};
 use context::{Known, WorkflowContext};
@@ -70,6 +72,13 @@ pub struct Body {
     pub trace: Option<TraceContext>,
 }
 
+impl Body {
+    /// Refused where another version of Ferry wrote it.
+    pub fn of(row: &WorkflowRow) -> Result<Self> {
+        Self::deserialize(&row.body).map_err(corrupt)
+    }
+}
+
 /// A workflow to be started.
 #[derive(Debug, Clone)]
 pub struct NewWorkflow {
@@ -82,6 +91,8 @@ pub struct NewWorkflow {
     pub given: Given,
     /// Inputs that are written together with it.
     pub inputs: Option<InstallInputs>,
+    /// Components that are switched on or off together with it.
+    pub toggles: BTreeMap<String, bool>,
     pub role: Option<String>,
 }
 
@@ -95,6 +106,7 @@ impl NewWorkflow {
             config_id: None,
             given: Given::default(),
             inputs: None,
+            toggles: BTreeMap::new(),
             role: None,
         }
     }
@@ -138,14 +150,14 @@ impl Cache {
     }
 }
 
-fn corrupt(_: impl std::fmt::Display) -> StoreError {
-    StoreError::Conflict("the workflow can't be read: it was written by another version".into())
+fn corrupt(_: impl std::fmt::Display) -> Error {
+    WorkflowError::Unreadable.into()
 }
 
-fn refused(refused: Refused) -> StoreError {
+fn refused(refused: Refused) -> Error {
     match refused {
-        Refused::NoStep => StoreError::NotFound("step"),
-        other => StoreError::Conflict(other.to_string()),
+        Refused::NoStep => StoreError::NotFound("step").into(),
+        other => WorkflowError::Refused(other).into(),
     }
 }
 
@@ -170,10 +182,10 @@ impl Conductor {
     /// The config that an install is at: its own, or the newest of its app.
     pub async fn config_of(&self, install: &Install) -> Result<store::Config> {
         match &install.config_id {
-            Some(id) => self.store.config(&install.org_id, &install.app_id, id).await,
+            Some(id) => Ok(self.store.config(&install.org_id, &install.app_id, id).await?),
             None => {
                 let active = self.store.active_config(&install.org_id, &install.app_id).await?;
-                active.ok_or_else(|| StoreError::Conflict("the app has no config yet: sync it first".into()))
+                Ok(active.ok_or(AppError::NeverSynced)?)
             }
         }
     }
@@ -192,31 +204,8 @@ impl Conductor {
         WorkflowId::parse(&created.id).map_err(corrupt)
     }
 
-    /// Makes an install with its runner and, where the app has a config, the workflow that provisions it: all of it, or nothing. The
-    /// same request again finds both.
-    pub async fn create_install(
-        &self,
-        install: Install,
-        runner: NewRunner,
-        inputs: InstallInputs,
-        idem: Option<Idempotency>,
-    ) -> Result<(Install, Option<WorkflowId>)> {
-        let (org, actor) = (install.org_id.clone(), install.created_by.clone());
-        let first = match self.store.active_config(&org, &install.app_id).await? {
-            Some(_) => {
-                let new = NewWorkflow::new(engine::WorkflowKind::Provision);
-                Some(self.plan_workflow(&install, new, &BTreeMap::new(), &actor).await?)
-            }
-            None => None,
-        };
-        let created = self.store.create_install(install, runner, inputs, first, idem).await?;
-        let install = self.store.install(&org, &created.id).await?;
-        let first = self.store.first_workflow(&org, &install.id).await?;
-        Ok((install, first))
-    }
-
     /// A workflow and its steps, ready to be written.
-    async fn plan_workflow(
+    pub(crate) async fn plan_workflow(
         &self,
         install: &Install,
         new: NewWorkflow,
@@ -249,8 +238,10 @@ impl Conductor {
         let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, now };
         let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
         let steps = steps.map_err(|error| match error {
-            engine::PlanError::Needed { component, dependents } => StoreError::HasDependents { component, dependents },
-            other => StoreError::Conflict(other.to_string()),
+            engine::PlanError::Needed { component, dependents } => {
+                Error::from(StoreError::HasDependents { component, dependents })
+            }
+            other => WorkflowError::Plan(other).into(),
         })?;
         let mut body = Body {
             request: new.request,
@@ -284,7 +275,7 @@ impl Conductor {
             dirty: 0,
         };
         let steps = steps.iter().map(step_row).collect::<Result<Vec<_>>>()?;
-        Ok(PlannedWorkflow { row, steps, given: new.given, inputs: new.inputs })
+        Ok(PlannedWorkflow { row, steps, given: new.given, inputs: new.inputs, toggles: new.toggles })
     }
 
     pub async fn workflow(&self, org: &OrgId, id: &WorkflowId) -> Result<Loaded> {
@@ -318,7 +309,7 @@ impl Conductor {
             let mut scene = WorkflowContext::new(self, install, &loaded).await?;
             let now = self.now();
             let (moves, held) = self.held(&loaded).await?;
-            let approve_all = scene.install.settings["approval_option"] == "approve-all";
+            let approve_all = scene.install.settings.approval_option == Some(ApprovalOption::ApproveAll);
             let cx = Context { now, held: &held, limit: PARALLEL, answer_s: ANSWER_S, approve_all };
             let mut workflow = (*loaded.workflow).clone();
             for event in &events {
@@ -365,7 +356,7 @@ impl Conductor {
             match self.store.change_workflow(change).await {
                 Ok(true) => {}
                 Ok(false) => continue,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
             let workflow = Arc::new(workflow);
             self.workflows.put(row.version, Arc::clone(&workflow));
@@ -380,7 +371,7 @@ impl Conductor {
                 return Ok(Loaded { row, body, workflow });
             }
         }
-        Err(StoreError::Conflict("the workflow is busy: too many changed it at the same time; try again".into()))
+        Err(WorkflowError::Busy.into())
     }
 
     async fn held(&self, loaded: &Loaded) -> Result<(i64, Vec<Held>)> {
@@ -521,10 +512,10 @@ pub fn is_there(part: &serde_json::Value) -> bool {
 
 /// Components that an install leaves out.
 pub fn disabled(install: &Install, config: &config::AppConfig) -> BTreeSet<String> {
-    let toggles = &install.settings["components"];
+    let toggles = &install.settings.components;
     let off = config.components.iter().filter(|component| {
         let common = &component.common;
-        common.toggleable && !toggles[common.name.as_str()].as_bool().unwrap_or(common.default_enabled)
+        common.toggleable && !toggles.get(&common.name).copied().unwrap_or(common.default_enabled)
     });
     off.map(|component| component.common.name.clone()).collect()
 }

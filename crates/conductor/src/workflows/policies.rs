@@ -1,10 +1,10 @@
 //! Policies over the plans of simulated orgs. Those of real ones are judged where the plan is made, on the customer's side.
 
+use crate::error::Result;
 use config::{AppConfig, Component, ComponentKind};
 use engine::{Judged, Step, Work};
 use policy::{Limits, Policy, PolicyKind, Report, Severity, Subject};
 use serde_json::{Value, json};
-use store::Result;
 
 use crate::apps::InstallTree;
 

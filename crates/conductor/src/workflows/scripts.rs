@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use engine::{Ended, Step, Work, Workflow};
 use serde_json::json;
-use store::{EntityKind, Given, Result, StoreError};
+use store::{EntityKind, Given, StoreError};
 
 use super::context::WorkflowContext;
 use crate::Document;
 use crate::apps::InstallTree;
+use crate::error::{Error, JobError, Result};
 use crate::jobs::SyncedAction;
 use crate::runbooks::{runbook_inputs, script};
 
@@ -25,8 +26,8 @@ impl WorkflowContext<'_> {
         };
         match started {
             Ok(()) => Ok(None),
-            Err(StoreError::Conflict(reason)) => Ok(Some(Ended::Failed(reason))),
-            Err(StoreError::NotFound(what)) => Ok(Some(Ended::Failed(format!("the {what} is gone")))),
+            Err(error) if error.is_refusal() => Ok(Some(Ended::Failed(error.to_string()))),
+            Err(Error::Store(StoreError::NotFound(what))) => Ok(Some(Ended::Failed(format!("the {what} is gone")))),
             Err(error) => Err(error),
         }
     }
@@ -56,7 +57,7 @@ impl WorkflowContext<'_> {
         let own = runbook.steps.get(index).ok_or(StoreError::NotFound("step of the runbook"))?;
         let mut given = conductor.store.workflow_given(org, &self.loaded.row.id).await?;
         let asked = runbook_inputs(runbook, &given.runbook_inputs);
-        let asked = asked.map_err(|wrong| StoreError::Conflict(wrong.join("; ")))?;
+        let asked = asked.map_err(JobError::RunbookInputs)?;
         let mut tree = conductor.install_tree(&self.install, &document.config, None).await?;
         let sensitive = runbook.input.iter().filter(|input| input.sensitive);
         tree.sensitive.extend(sensitive.filter_map(|input| asked.get(&input.name).cloned()));
@@ -64,8 +65,8 @@ impl WorkflowContext<'_> {
         if let Some(action) = &own.action_name {
             let env = crate::render(&json!(own.env_vars), &tree.root);
             if let Some(problem) = env.problems.first() {
-                let text = tree.masked(&problem.message);
-                return Err(StoreError::Conflict(format!("`env_vars` of `{}` can't be rendered: {text}", own.name)));
+                let problem = tree.masked(&problem.message);
+                return Err(JobError::UnrenderableEnv { step: own.name.clone(), problem }.into());
             }
             let env: BTreeMap<String, String> = serde_json::from_value(env.value).unwrap_or_default();
             given.env_vars = env.into_iter().chain(given.env_vars).collect();

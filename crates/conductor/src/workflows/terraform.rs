@@ -14,13 +14,14 @@ use model::terraform::{
 use model::time::parse_duration;
 use model::{ConfigId, Digest, JobId, JobState, JobType, PartStatus, WorkspaceId, constants};
 use serde_json::{Map, Value, json};
-use store::{BuildStatus, EntityKind, Job, Result, StoreError};
+use store::{BuildStatus, EntityKind, Job, StoreError};
 
 use super::context::{Known, TRIED_INPUTS, WorkflowContext, plan_of, plan_step_of, unsupported};
 use super::deployed::{Applied, status_of};
 use super::policies;
 use crate::Document;
 use crate::apps::sealed::{SEALED, remembered};
+use crate::error::{Error, Result, WorkflowError};
 use crate::jobs::{Draft, git, local_archive};
 use crate::registry::recipes::policy_spec;
 
@@ -65,7 +66,7 @@ impl WorkflowContext<'_> {
             let known = self.without_job(workflow, step);
             // It is made when what it needs is there. What was deployed once is there.
             let applied = match self.applied_last(step).await {
-                Err(StoreError::Conflict(reason)) => return Ok(Known::Ended(Ended::Failed(reason))),
+                Err(error) if error.is_refusal() => return Ok(Known::Ended(Ended::Failed(error.to_string()))),
                 applied => applied?,
             };
             if matches!(known, Known::Nothing)
@@ -169,10 +170,10 @@ impl WorkflowContext<'_> {
             return Ok(Known::Ended(Ended::Failed("the job ended and brought no plan".into())));
         };
         let display = zstd::bulk::decompress(&packed, DISPLAY_OPEN_BYTES)
-            .map_err(|_| StoreError::Conflict("the plan can't be read".into()))?;
+            .map_err(|_| WorkflowError::PlanUnreadable(job.id.clone()))?;
         let display: Value = serde_json::from_slice(&display).unwrap_or_default();
         let spec = self.conductor.store.spec(org, &job.id).await?;
-        let spec: JobSpec = serde_json::from_slice(&spec).map_err(|e| StoreError::Conflict(e.to_string()))?;
+        let spec: JobSpec = serde_json::from_slice(&spec).map_err(|_| WorkflowError::SpecUnreadable(job.id.clone()))?;
         let basis = match &spec.work {
             model::spec::Work::TerraformDeploy(job) | model::spec::Work::SandboxTerraform(job) => job.basis.clone(),
             _ => String::new(),
@@ -320,7 +321,7 @@ impl WorkflowContext<'_> {
             let part = self.part(&step.work.target()).await?;
             if let Some(id) = part["config_id"].as_str().and_then(|id| ConfigId::parse(id).ok()) {
                 match self.conductor.document(&self.install.org_id, &self.install.app_id, &id).await {
-                    Err(StoreError::NotFound(_)) => {}
+                    Err(Error::Store(StoreError::NotFound(_))) => {}
                     found => return Ok((id, found?)),
                 }
             }
@@ -492,7 +493,7 @@ impl WorkflowContext<'_> {
     async fn as_configured(&mut self, step: &Step, target: &str) -> Result<Option<Prepared>> {
         let given = match self.module_of(step).await? {
             Ok(given) => given,
-            Err(NotYet::Fails(reason)) => return Err(StoreError::Conflict(reason)),
+            Err(NotYet::Fails(reason)) => return Err(WorkflowError::NoModule(reason).into()),
             Err(NotYet::Waits(_)) => return Ok(None),
         };
         let tree = self.tree().await?;
@@ -501,17 +502,17 @@ impl WorkflowContext<'_> {
         sealed.extend(remembered(&self.part(target).await?));
         if let Some(problem) = rendering.problems.first() {
             let place = problem.path.trim_start_matches('/').replace('/', ".");
-            let text = tree.masked(&problem.message);
-            return Err(StoreError::Conflict(format!("{target} can't be rendered: {place}: {text}")));
+            let (target, problem) = (target.to_owned(), tree.masked(&problem.message));
+            return Err(WorkflowError::Unrenderable { target, place, problem }.into());
         }
         let (program, version) = Program::parse(&given.version);
         Ok(Some(Prepared {
             program,
             version,
             module: given.module,
-            vars: rendered(&rendering.value["vars"])?,
-            var_files: rendered(&rendering.value["var_files"])?,
-            env: rendered(&rendering.value["env"])?,
+            vars: rendered(target, &rendering.value["vars"])?,
+            var_files: rendered(target, &rendering.value["var_files"])?,
+            env: rendered(target, &rendering.value["env"])?,
             secrets: tree.secrets(),
             sealed,
             timeout_s: given.timeout_s,
@@ -535,7 +536,7 @@ impl WorkflowContext<'_> {
         let (row, _) = found.ok_or(StoreError::NotFound("plan of the step"))?;
         let approved = plan_of(workflow, step).map(|plan| plan.digest.clone());
         if approved != Some(row.plan.digest().to_string()) {
-            return Err(StoreError::Conflict("the plan is not the one that was approved".into()));
+            return Err(WorkflowError::OtherPlan.into());
         }
         Ok(TerraformOperation::Apply { plan: Box::new(row.plan), destroy })
     }
@@ -556,9 +557,8 @@ fn halfway(job: &Job) -> (PartStatus, bool) {
     }
 }
 
-fn rendered<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T> {
-    serde_json::from_value(value.clone())
-        .map_err(|e| StoreError::Conflict(format!("what was rendered can't be used: {e}")))
+fn rendered<T: serde::de::DeserializeOwned>(target: &str, value: &Value) -> Result<T> {
+    Ok(serde_json::from_value(value.clone()).map_err(|_| WorkflowError::NotText(target.to_owned()))?)
 }
 
 fn asked(document: &Document, step: &Step) -> Vec<PolicySpec> {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use model::runner::RunnerKind;
-use model::{Digest, InputsId, InstallId, RunnerId};
+use conductor::{By, SettingsChange, WantedInstall};
+use model::Digest;
 use serde_json::json;
-use store::{Idempotency, Install, InstallInputs, NewRunner};
+use store::Idempotency;
 
-use crate::kit::{World, unique};
+use crate::kit::World;
 
 #[test]
 fn the_same_request_finds_the_install_and_its_first_workflow() {
@@ -18,24 +18,16 @@ fn the_same_request_finds_the_install_and_its_first_workflow() {
         let world = World::new(&place, json!({ "components": [db] })).await?;
         let server = world.server().await?;
         let idem = || Idempotency { scope: world.account.clone(), key: "k".into(), request_digest: Digest::of(b"r") };
-        let create = || {
-            let now = world.now();
-            let install = Install {
-                id: InstallId::new(now, unique()),
-                name: "two".into(),
-                runner_id: RunnerId::new(now, unique()),
-                ..world.install.clone()
-            };
-            let runner = NewRunner {
-                id: install.runner_id.clone(),
-                org_id: install.org_id.clone(),
-                name: "two".into(),
-                kind: RunnerKind::Install,
-                install_id: Some(install.id.clone()),
-            };
-            let inputs = InstallInputs::first(InputsId::new(now, unique()), &install, BTreeMap::new());
-            server.create_install(install, runner, inputs, Some(idem()))
+        let by = By { org: world.install.org_id.clone(), account: world.account.clone(), who: "me".into() };
+        let app = world.store.app(&by.org, world.install.app_id.as_str()).await?;
+        let wanted = || WantedInstall {
+            name: "two".into(),
+            platform: "local",
+            cloud: json!({}),
+            settings: SettingsChange::default(),
+            inputs: BTreeMap::new(),
         };
+        let create = || server.create_install(&by, &app, wanted(), Some(idem()));
         let (install, first) = create().await?;
         let first = first.expect("it provisions at once");
         // Whoever asked died before the answer came, and asks again.

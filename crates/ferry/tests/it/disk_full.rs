@@ -97,7 +97,7 @@ async fn a_full_disk_on_the_runner_is_named_and_loses_no_job() {
     needs!(SmallDisk);
     let room = Room::new(32);
     // Short, to see that a full disk is not taken for silence.
-    let system = System::start(options().with("FERRY_TIMING__OFFLINE_S", 3)).await;
+    let system = System::start(options().with("FERRY_TIMING__OFFLINE_S", 5)).await;
     fs_err::create_dir(room.path().join("state")).unwrap();
     std::os::unix::fs::symlink(room.path().join("state"), system.state_dir("a")).unwrap();
     let runner_id = system.install.runner_id.as_str();
@@ -116,7 +116,7 @@ async fn a_full_disk_on_the_runner_is_named_and_loses_no_job() {
     let output = run(system.runner_command(&["doctor", "--state-dir", &state])).await;
     assert!(shown(&output).contains("make room"), "{}", shown(&output));
     // Longer than `offline_s`: the server is there, and so is the lease.
-    tokio::time::sleep(seconds(5)).await;
+    tokio::time::sleep(seconds(7)).await;
     assert_eq!(system.job(&running.id).await.status, JobState::Running, "the script goes on");
     system.client.cancel_job(&cancelled.id).await.unwrap();
     fs_err::write(system.witness("running.go"), "").unwrap();

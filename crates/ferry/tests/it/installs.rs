@@ -308,7 +308,7 @@ async fn only_what_may_be_started_by_hand_is() {
     assert!(rehearsal.client.workflows(None, 10).await.unwrap().is_empty());
     let path = format!("/v1/runners/{}/join-commands", install.runner_id);
     let (status, told) = ask(&system, &rehearsal, "POST", &path, json!({})).await;
-    assert_eq!((status, told["error"].as_str().unwrap().contains("forgotten")), (409, true), "{told}");
+    assert_eq!((status, told["error"].as_str().unwrap().contains("was deleted")), (409, true), "{told}");
 }
 
 #[tokio::test]

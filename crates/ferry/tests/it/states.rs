@@ -357,7 +357,7 @@ async fn a_persons_lock_is_freed_and_a_jobs_is_not() {
     .await;
     assert!(!lock.job_id.is_empty() && !lock.execution_id.is_empty(), "{lock:?}");
     let refused = shop.ferry(&["states", "unlock", "customer", "-c", "db", "--yes"], 5).await;
-    for part in ["a job that still runs holds the lock", &format!("ferry jobs cancel {}", lock.job_id)] {
+    for part in ["a running job holds the lock", &format!("ferry jobs cancel {}", lock.job_id)] {
         assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
     }
     assert_eq!(shop.workspace("components/db").await.lock.unwrap().id, lock.id);

@@ -44,6 +44,7 @@ use crate::directory::{ExecutionContext, ExecutionDir, remove_tree};
 use crate::logs::secrets::Secrets;
 use crate::logs::spool::SpoolWriter;
 use crate::oci::RegistryTokens;
+use crate::papers::{PAPERS_REFUSED, check_papers};
 use crate::session::SessionClient;
 
 /// How often a result that does not fit on the disk is tried again, once a second.
@@ -414,14 +415,10 @@ fn verify(dir: &ExecutionDir, context: &ExecutionContext) -> Result<(JobSpec, Di
     keys.learn(&context.keys);
     let expected =
         Expected { runner_id: &context.runner_id, generation: context.generation, nonce: &context.nonce, now: now() };
-    let (order, grant) = keys
-        .verify(&assignment.order, &assignment.grant, &spec_bytes, &expected)
-        .map_err(|e| refuse("papers_refused", e.to_string()))?;
-    if grant.execution_id != assignment.execution_id
-        || grant.execution_id.as_str() != dir.name()
-        || grant.epoch != assignment.epoch
-    {
-        return Err(refuse("papers_refused", "the grant is for another execution".into()));
+    let (order, grant) = check_papers(&keys, &expected, &assignment, &spec_bytes)
+        .map_err(|error| Box::new(Done::not_attempted(&error.code, error.message)))?;
+    if grant.execution_id.as_str() != dir.name() {
+        return Err(refuse(PAPERS_REFUSED, "the grant is for another execution".into()));
     }
     let spec = parse_spec(&spec_bytes).map_err(|(code, message)| refuse(code, message))?;
     let same = spec.job_id == order.job_id
@@ -434,7 +431,7 @@ fn verify(dir: &ExecutionDir, context: &ExecutionContext) -> Result<(JobSpec, Di
     if same {
         Ok((spec, order.spec_digest, grant))
     } else {
-        Err(refuse("papers_refused", "the spec is not what the order names".into()))
+        Err(refuse(PAPERS_REFUSED, "the spec is not what the order names".into()))
     }
 }
 

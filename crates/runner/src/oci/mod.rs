@@ -18,6 +18,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::net;
+use crate::patience::{Patience, Transient};
 
 pub use credentials::stored as stored_credentials;
 
@@ -50,8 +51,7 @@ pub enum OciError {
 
 pub type Result<T, E = OciError> = std::result::Result<T, E>;
 
-impl OciError {
-    /// Whether the same request may be answered otherwise in a moment.
+impl Transient for OciError {
     fn is_transient(&self) -> bool {
         match self {
             Self::Transport { .. } => true,
@@ -59,7 +59,9 @@ impl OciError {
             Self::Bad(_) | Self::File(_) => false,
         }
     }
+}
 
+impl OciError {
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
     }
@@ -270,26 +272,15 @@ impl Remote {
     }
 
     /// Tries again what may work in a moment.
-    async fn patiently<T>(&self, attempt: impl AsyncFn() -> Result<T>) -> Result<T> {
-        let mut pause = Duration::from_millis(250);
-        for tries in 1.. {
-            match attempt().await {
-                Err(error) if error.is_transient() && tries < TRIES => {
-                    tracing::debug!(%error, "tried again");
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                }
-                done => return done,
-            }
-        }
-        unreachable!("the loop returns")
+    async fn patiently<T, F: Future<Output = Result<T>>>(&self, attempt: impl FnMut() -> F) -> Result<T> {
+        Patience::tries(TRIES).keep(attempt, |error| tracing::debug!(%error, "tried again")).await
     }
 
     /// A manifest by tag or digest. What is asked for by digest is what it names.
     pub async fn manifest(&self, reference: &str) -> Result<Manifest> {
         let what = format!("a look at {}:{reference}", self.name);
         let url = self.url(&format!("manifests/{reference}"));
-        self.patiently(async || {
+        self.patiently(|| async {
             let make = || Ok(self.http.get(&url).timeout(CALL).header(ACCEPT, MANIFESTS));
             let response = self.send(&what, &make).await?;
             let kind = response.headers().get(CONTENT_TYPE).and_then(|h| h.to_str().ok());
@@ -311,7 +302,7 @@ impl Remote {
     pub async fn put_manifest(&self, reference: &str, manifest: &Manifest) -> Result<()> {
         let what = format!("a push of {}:{reference}", self.name);
         let url = self.url(&format!("manifests/{reference}"));
-        self.patiently(async || {
+        self.patiently(|| async {
             let make = || {
                 let request = self.http.put(&url).timeout(CALL).header(CONTENT_TYPE, &manifest.media_type);
                 Ok(request.body(manifest.bytes.clone()))
@@ -326,7 +317,7 @@ impl Remote {
         let mut tags: Vec<String> = Vec::new();
         let mut url = self.url("tags/list?n=1000");
         for _ in 0..PAGES_MAX {
-            let response = self.patiently(async || {
+            let response = self.patiently(|| async {
                 let make = || Ok(self.http.get(&url).timeout(CALL));
                 self.send(&format!("a list of the tags of {}", self.name), &make).await
             });
@@ -348,7 +339,7 @@ impl Remote {
 
     pub async fn has_blob(&self, digest: &Digest) -> Result<bool> {
         let url = self.url(&format!("blobs/{digest}"));
-        let found = self.patiently(async || {
+        let found = self.patiently(|| async {
             let make = || Ok(self.http.head(&url).timeout(CALL));
             self.send(&format!("a look at {digest}"), &make).await.map(drop)
         });
@@ -361,7 +352,7 @@ impl Remote {
 
     /// Brings a blob into a file. What was there of it is taken up where it ends; the whole is what the digest names.
     pub async fn fetch_blob(&self, blob: &Descriptor, to: &Path) -> Result<()> {
-        self.patiently(async || self.fetch_rest(blob, to).await).await?;
+        self.patiently(|| async { self.fetch_rest(blob, to).await }).await?;
         let (file, wanted) = (to.to_owned(), blob.clone());
         let found = tokio::task::spawn_blocking(move || hash_file(&file)).await.map_err(std::io::Error::other)??;
         if found != wanted.digest {
@@ -433,7 +424,7 @@ impl Remote {
         if self.has_blob(&blob.digest).await? {
             return Ok(false);
         }
-        self.patiently(async || self.upload(blob, Content::File(from)).await).await?;
+        self.patiently(|| async { self.upload(blob, Content::File(from)).await }).await?;
         Ok(true)
     }
 
@@ -441,7 +432,7 @@ impl Remote {
         let blob =
             Descriptor { media_type: media_type.to_owned(), digest: Digest::of(bytes), size: bytes.len() as u64 };
         if !self.has_blob(&blob.digest).await? {
-            self.patiently(async || self.upload(&blob, Content::Bytes(bytes)).await).await?;
+            self.patiently(|| async { self.upload(&blob, Content::Bytes(bytes)).await }).await?;
         }
         Ok(blob)
     }

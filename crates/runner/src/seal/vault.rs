@@ -12,8 +12,8 @@ use model::terraform::{LockInfo, SealedFile};
 use model::{InstallId, UploadId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::time::Instant;
 
+use crate::patience::Patience;
 use crate::seal::{self, InstallKey};
 use crate::session::{CallError, SessionClient, now, random_hex, random_u128};
 use mask::Masks;
@@ -367,19 +367,9 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> +
 }
 
 /// Asks again while that may help.
-async fn patiently<T, F: Future<Output = std::result::Result<T, CallError>>>(call: impl Fn() -> F) -> Result<T> {
-    let until = Instant::now() + PATIENCE;
-    let mut pause = Duration::from_millis(100);
-    loop {
-        match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) if error.is_transient() && Instant::now() + pause < until => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(5));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
+async fn patiently<T, F: Future<Output = std::result::Result<T, CallError>>>(call: impl FnMut() -> F) -> Result<T> {
+    let patience = Patience::time(Duration::from_millis(100), Duration::from_secs(5), PATIENCE);
+    Ok(patience.keep(call, |_| ()).await?)
 }
 
 /// What a lock holds, or who held it already.

@@ -1,7 +1,6 @@
 //! How an executor gets what its order names, and its way into the registry: from the control plane, with the session's key.
 
 use std::path::Path;
-use std::time::Duration;
 
 use api::runner::Assignment;
 use futures::future::BoxFuture;
@@ -12,6 +11,7 @@ use super::{About, SessionClient, StateDir};
 use crate::directory::ExecutionDir;
 use crate::net;
 use crate::oci::RegistryTokens;
+use crate::patience::Patience;
 
 const TRIES: u32 = 6;
 
@@ -30,19 +30,8 @@ fn connect(dir: &ExecutionDir) -> Result<(SessionClient, Assignment), String> {
 }
 
 /// Asks again where that may help.
-async fn patiently<T, F: Future<Output = Result<T, CallError>>>(call: impl Fn() -> F) -> Result<T, String> {
-    let mut pause = Duration::from_millis(250);
-    for attempt in 1.. {
-        match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) if error.is_transient() && attempt < TRIES => {
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-            }
-            Err(error) => return Err(error.to_string()),
-        }
-    }
-    unreachable!("the loop returns")
+async fn patiently<T, F: Future<Output = Result<T, CallError>>>(call: impl FnMut() -> F) -> Result<T, String> {
+    Patience::tries(TRIES).keep(call, |_| ()).await.map_err(|error| error.to_string())
 }
 
 impl crate::execute::ArtifactFetcher for SessionFetcher {

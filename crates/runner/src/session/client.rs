@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use super::core::Over;
 use crate::metrics::Metrics;
 use crate::net;
+use crate::patience::Transient;
 
 /// How a request may go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,12 @@ fn told(body: &ErrorBody) -> String {
     match body.hint.as_deref() {
         Some(hint) if !hint.is_empty() => format!("{}; {hint}", body.error),
         Some(_) | None => body.error.clone(),
+    }
+}
+
+impl Transient for CallError {
+    fn is_transient(&self) -> bool {
+        CallError::is_transient(self)
     }
 }
 

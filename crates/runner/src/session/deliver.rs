@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use super::client::{About, CallError, SessionClient, now};
 use crate::directory::ExecutionDir;
 use crate::logs::spool::{SpoolError, SpoolReader};
+use crate::patience::Patience;
 
 /// How often the spool is looked at while nothing new is there.
 const LOOK: Duration = Duration::from_millis(40);
-const RETRY_FIRST: Duration = Duration::from_millis(200);
-const RETRY_LAST: Duration = Duration::from_secs(2);
+/// What was printed and what came out is sent until it is taken, or refused for good.
+const UNTIL_TAKEN: Patience = Patience::endless(Duration::from_millis(200), Duration::from_secs(2));
 const ZSTD_LEVEL: i32 = 1;
 
 pub(super) struct Delivery {
@@ -80,18 +81,15 @@ impl Delivery {
 
     /// Asks the server which chunk it wants next: an earlier process may have sent some.
     async fn find_place(&self, reader: &mut SpoolReader) -> bool {
-        let mut pause = RETRY_FIRST;
-        loop {
-            match self.client.append_log(self.about(), Bytes::new()).await {
-                Ok(answer) => {
-                    reader.seek(answer.next_seq);
-                    return true;
-                }
-                Err(error) if error.is_transient() => retry(&mut pause, &error).await,
-                Err(error) => {
-                    tracing::warn!(execution = %self.id, %error, "the log is not taken");
-                    return false;
-                }
+        let asked = UNTIL_TAKEN.keep(|| self.client.append_log(self.about(), Bytes::new()), note).await;
+        match asked {
+            Ok(answer) => {
+                reader.seek(answer.next_seq);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(execution = %self.id, %error, "the log is not taken");
+                false
             }
         }
     }
@@ -113,25 +111,24 @@ impl Delivery {
                 return Sent::Given;
             }
         };
-        let mut pause = RETRY_FIRST;
-        loop {
+        let send = || async {
             crash_point!("runner.before_log");
-            match self.client.append_log(self.about(), packed.clone()).await {
-                Ok(answer) => {
-                    crash_point!("runner.log_acked");
-                    if answer.next_seq != batch.next_seq {
-                        reader.seek(answer.next_seq);
-                    }
-                    if let Err(error) = reader.ack(answer.next_seq) {
-                        tracing::debug!(%error, "sent spool files stay for now");
-                    }
-                    return Sent::Some;
+            self.client.append_log(self.about(), packed.clone()).await
+        };
+        match UNTIL_TAKEN.keep(send, note).await {
+            Ok(answer) => {
+                crash_point!("runner.log_acked");
+                if answer.next_seq != batch.next_seq {
+                    reader.seek(answer.next_seq);
                 }
-                Err(error) if error.is_transient() => retry(&mut pause, &error).await,
-                Err(error) => {
-                    tracing::warn!(execution = %self.id, %error, "the log is not taken");
-                    return Sent::Given;
+                if let Err(error) = reader.ack(answer.next_seq) {
+                    tracing::debug!(%error, "sent spool files stay for now");
                 }
+                Sent::Some
+            }
+            Err(error) => {
+                tracing::warn!(execution = %self.id, %error, "the log is not taken");
+                Sent::Given
             }
         }
     }
@@ -145,54 +142,36 @@ impl Delivery {
     }
 
     async fn send_result(&self, result: &ExecutionResult) {
-        let mut pause = RETRY_FIRST;
-        loop {
+        let send = || async {
             crash_point!("runner.before_result");
-            match self.client.result(self.about(), self.epoch, result).await {
-                Ok(_) => {
-                    crash_point!("runner.result_acked");
-                    return;
-                }
-                Err(error) if error.is_transient() => retry(&mut pause, &error).await,
-                Err(error)
-                    if matches!(
-                        error.code(),
-                        Some(ErrorCode::LeaseLost | ErrorCode::SessionFenced | ErrorCode::RunnerRevoked)
-                    ) =>
-                {
-                    tracing::warn!(execution = %self.id, %error, "the result came too late");
-                    return;
-                }
-                Err(error) => {
-                    // A result that can't be read must not be repeated for ever; this one can.
-                    tracing::error!(execution = %self.id, %error, "the result is not taken");
-                    let small = ExecutionResult::without_work(
-                        Outcome::Failed,
-                        JobError::new("result_refused", format!("the control plane did not take the result: {error}")),
-                        now(),
-                    );
-                    let _ = self.client.result(self.about(), self.epoch, &small).await;
-                    return;
-                }
-            }
+            self.client.result(self.about(), self.epoch, result).await
+        };
+        let Err(error) = UNTIL_TAKEN.keep(send, note).await else {
+            crash_point!("runner.result_acked");
+            return;
+        };
+        let too_late = [ErrorCode::LeaseLost, ErrorCode::SessionFenced, ErrorCode::RunnerRevoked];
+        if error.code().is_some_and(|code| too_late.contains(&code)) {
+            tracing::warn!(execution = %self.id, %error, "the result came too late");
+            return;
         }
+        // A result that can't be read must not be repeated for ever; this one can.
+        tracing::error!(execution = %self.id, %error, "the result is not taken");
+        let small = ExecutionResult::without_work(
+            Outcome::Failed,
+            JobError::new("result_refused", format!("the control plane did not take the result: {error}")),
+            now(),
+        );
+        let _ = self.client.result(self.about(), self.epoch, &small).await;
     }
 
     /// Tells the server that the papers were refused; nothing was started.
     pub(super) async fn refuse(client: &SessionClient, about: About<'_>, epoch: u64, error: JobError) {
         let result = ExecutionResult::without_work(Outcome::NotAttempted, error, now());
-        let mut pause = RETRY_FIRST;
-        loop {
-            match client.result(about, epoch, &result).await {
-                Err(error) if error.is_transient() => retry(&mut pause, &error).await,
-                Ok(_) | Err(_) => return,
-            }
-        }
+        let _ = UNTIL_TAKEN.keep(|| client.result(about, epoch, &result), note).await;
     }
 }
 
-async fn retry(pause: &mut Duration, error: &CallError) {
+fn note(error: &CallError) {
     tracing::debug!(%error, "will be sent again");
-    tokio::time::sleep(*pause).await;
-    *pause = (*pause * 2).min(RETRY_LAST);
 }

@@ -38,6 +38,8 @@ pub use self::state::{HistoryLine, SessionFile, StateDir};
 use self::sweep::Sweeper;
 use crate::directory::{ExecutionContext, ExecutionDir};
 use crate::metrics::Metrics;
+use crate::papers::{PAPERS_REFUSED, check_papers};
+use crate::patience::Patience;
 use crate::seal::vault::Tools;
 use crate::{confine::limits, confine::process, logs::spool, net, seal::rescue, seal::vault};
 
@@ -69,7 +71,6 @@ const EVENTS: usize = 1024;
 const RESCUE: Duration = Duration::from_secs(2);
 /// How often a state is moved to where it waits.
 const RESCUE_TRIES_MAX: u32 = 30;
-const PAPERS_REFUSED: &str = "papers_refused";
 const LEFTOVER_GRACE: Duration = Duration::from_secs(10);
 
 pub fn hostname() -> String {
@@ -201,22 +202,13 @@ fn own_key(state: &StateDir) -> anyhow::Result<Signatory> {
 }
 
 /// Tries for as long as the control plane can't be reached; a refusal ends it.
-async fn patiently<T, F>(what: &str, mut call: impl FnMut() -> F) -> anyhow::Result<T>
+async fn patiently<T, F>(what: &str, call: impl FnMut() -> F) -> anyhow::Result<T>
 where
     F: Future<Output = Result<T, CallError>>,
 {
-    let mut pause = Duration::from_millis(250);
-    loop {
-        match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) if error.is_transient() => {
-                tracing::warn!(%error, "can't {what}, will try again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(10));
-            }
-            Err(error) => bail!("can't {what}: {error}"),
-        }
-    }
+    let patience = Patience::endless(Duration::from_millis(250), Duration::from_secs(10));
+    let tried = patience.keep(call, |error| tracing::warn!(%error, "can't {what}, will try again")).await;
+    tried.map_err(|error| anyhow::anyhow!("can't {what}: {error}"))
 }
 
 /// What is under way for one execution.
@@ -801,26 +793,6 @@ fn make_dir(
     check_papers(trusted, &expected, assignment, spec)?;
     ExecutionDir::create(&context.state_dir, assignment, spec, context)
         .map_err(|e| JobError::new("no_directory", e.to_string()))
-}
-
-/// Whether this runner may do what the papers say, now.
-pub fn check_papers(
-    trusted: &TrustedKeys,
-    expected: &Expected<'_>,
-    assignment: &Assignment,
-    spec: &[u8],
-) -> Result<(), JobError> {
-    let (order, grant) = trusted
-        .verify(&assignment.order, &assignment.grant, spec, expected)
-        .map_err(|e| JobError::new(PAPERS_REFUSED, e.to_string()))?;
-    if grant.execution_id != assignment.execution_id
-        || grant.epoch != assignment.epoch
-        || order.job_id != assignment.job_id
-        || order.job_type != assignment.job_type
-    {
-        return Err(JobError::new(PAPERS_REFUSED, "the papers are for another execution"));
-    }
-    Ok(())
 }
 
 /// Starts an executor that outlives this process: no kill on drop, output into a file.

@@ -180,7 +180,7 @@ async fn cancel(
     Operator(at): Operator,
     Path(id): Path<String>,
 ) -> ApiResult<(StatusCode, Json<Job>)> {
-    let job = state.store().cancel(&at.org, &parse_id(&id)?, at.actor(), state.conductor.now()).await?;
+    let job = state.conductor.cancel_job(&at.by(), &parse_id(&id)?).await?;
     Ok((StatusCode::ACCEPTED, Json(wire(&state, job, true).await?)))
 }
 

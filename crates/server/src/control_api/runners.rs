@@ -3,12 +3,12 @@
 use api::control::{CreateRunnerJob, Health, Job, JoinCommand, Runner, UpdateRunnerSettings};
 use axum::Json;
 use axum::extract::{Path, State};
-use conductor::{NewRunnerJob, random_u128, secret};
+use conductor::NewRunnerJob;
 use http::StatusCode;
+use model::JobType;
 use model::runner::RunnerSettings;
 use model::spec::Work;
 use model::waiting::Presence;
-use model::{CredentialId, JobType};
 use store::RunnerChange;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -152,10 +152,7 @@ async fn join_command(
     Path(id): Path<String>,
 ) -> ApiResult<(StatusCode, Json<JoinCommand>)> {
     let runner = state.store().runner(&at.org, &id).await?;
-    let now = state.conductor.now();
-    let credential = secret("fjc");
-    let credential_id = CredentialId::new(now, random_u128());
-    state.store().add_credential(&at.org, &runner.id, credential_id.clone(), &credential, at.actor(), now).await?;
+    let (credential_id, credential) = state.conductor.join_credential(&at.org, &runner.id, at.actor()).await?;
     let trust_key = state.conductor.signing_keys().fingerprint().to_owned();
     let (kind, url) = (runner.kind.as_str(), &state.runner_url);
     let command = format!("FERRY_RUNNER_JOIN={credential} ferry-runner {kind} --url {url} --trust-key {trust_key}");
@@ -176,8 +173,7 @@ async fn change(
     runner: &model::RunnerId,
     change: RunnerChange,
 ) -> ApiResult<Json<Runner>> {
-    let now = state.conductor.now();
-    let runner = state.store().change_runner(&at.org, runner, change, at.actor(), now).await?;
+    let runner = state.conductor.change_runner(&at.by(), runner, change).await?;
     Ok(Json(wire(state, runner)))
 }
 

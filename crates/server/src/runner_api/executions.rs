@@ -5,13 +5,14 @@ use api::runner::{LogAnswer, ProgressRequest, RenewAnswer, RenewRequest, ResultA
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
+use conductor::Renewed;
 use crash::crash_point;
 use model::Digest;
 use model::build::RegistryAccess;
 use model::papers::Order;
 use model::spec::{JobSpec, Work};
 use model::terraform::Module;
-use store::{StoreError, archive_key, topic, unpack_batch};
+use store::{StoreError, topic, unpack_batch};
 
 use super::session::{OnExecution, Signed};
 use crate::AppState;
@@ -33,10 +34,7 @@ pub(super) async fn renew(
     let held = wanted.executions.into_iter().map(|h| (h.execution_id, h.epoch)).collect();
     let (lease_s, now) = (state.conductor.timing.lease_s, state.conductor.now());
     state.presence.seen(&session.runner_id, None, now);
-    crash_point!("server.before_renew");
-    let (renewed, lost, cancels) =
-        state.store().renew(&session.runner_id, session.generation, held, lease_s, now).await?;
-    crash_point!("server.renewed");
+    let Renewed { renewed, lost, cancels } = state.conductor.renew_leases(session.of(), held).await?;
     Ok(Json(RenewAnswer { renewed, lost, cancels, lease_s, server_time: now }))
 }
 
@@ -57,12 +55,8 @@ pub(super) async fn leave(
 /// Agrees that work may begin. Nothing is spawned before this has answered.
 #[utoipa::path(post, path = "/v1/executions/{execution_id}/start", tag = "executions", params(("execution_id" = String, Path)), responses((status = 200, body = StartAnswer), (status = 409, body = api::ErrorBody)))]
 pub(super) async fn start(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<StartAnswer>> {
-    let (lease_s, now) = (state.conductor.timing.lease_s, state.conductor.now());
-    let session = &on.signed.session;
-    crash_point!("server.before_start");
-    state.store().start(&session.runner_id, session.generation, &on.execution.id, lease_s, now).await?;
-    crash_point!("server.started");
-    Ok(Json(StartAnswer { lease_s }))
+    state.conductor.start_execution(on.signed.session.of(), &on.execution.id).await?;
+    Ok(Json(StartAnswer { lease_s: state.conductor.timing.lease_s }))
 }
 
 /// The exact bytes of the spec.
@@ -87,11 +81,11 @@ pub(super) async fn artifact(State(state): State<AppState>, on: OnExecution) -> 
     let job = current_job(&state, &on).await?;
     let digest = Digest::parse(on.rest.as_deref().unwrap_or_default()).map_err(ApiError::invalid)?;
     let order = state.store().order(&job.org_id, &job.id).await?;
-    let order: Order = serde_json::from_str(&order.payload).map_err(|e| ApiError::invalid(e.to_string()))?;
+    let order: Order = serde_json::from_str(&order.payload).map_err(|_| StoreError::corrupt("order"))?;
     if !order.artifact_digests.contains(&digest) {
         return Err(StoreError::NotFound("artifact of this order").into());
     }
-    Ok(state.store().blobs().get(&archive_key(&job.org_id, &digest)).await?)
+    Ok(state.store().archive(&job.org_id, &digest).await?)
 }
 
 /// Lets an execution into Ferry's registry for a short while: a build may push to the repository of its component, a sync may
@@ -100,7 +94,7 @@ pub(super) async fn artifact(State(state): State<AppState>, on: OnExecution) -> 
 pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<RegistryAccess>> {
     let job = current_job(&state, &on).await?;
     let spec = state.store().spec(&job.org_id, &job.id).await?;
-    let spec: JobSpec = serde_json::from_slice(&spec).map_err(|e| ApiError::invalid(e.to_string()))?;
+    let spec: JobSpec = serde_json::from_slice(&spec).map_err(|_| StoreError::corrupt("spec"))?;
     let (repository, may_push) = match &spec.work {
         Work::Build(build) => (&build.to, true),
         Work::OciSync(sync) => (&sync.from, false),
@@ -126,8 +120,8 @@ pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecutio
 #[utoipa::path(post, path = "/v1/executions/{execution_id}/progress", tag = "executions", params(("execution_id" = String, Path)), request_body = ProgressRequest, responses((status = 200, description = "noted")))]
 pub(super) async fn progress(State(state): State<AppState>, on: OnExecution) -> ApiResult<&'static str> {
     let wanted: ProgressRequest = request::parse(&on.signed.body)?;
-    let runner = &on.signed.session.runner_id;
-    state.store().progress(runner, &on.execution.id, wanted.epoch, wanted.steps).await?;
+    let session = on.signed.session.of();
+    state.conductor.note_progress(session, &on.execution.id, wanted.epoch, wanted.steps).await?;
     Ok("noted")
 }
 
@@ -145,13 +139,13 @@ pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -
     if chunks.iter().zip(first_seq..).any(|(c, seq)| c.seq != seq) {
         return Err(ApiError::new(ErrorCode::InvalidRequest, "the chunks of a batch are not in order"));
     }
-    let (mut chunks, mut data, now) = (chunks, on.signed.body.to_vec(), state.conductor.now());
+    let (mut chunks, mut data) = (chunks, on.signed.body.to_vec());
     if !state.log_quotas.has_room(state.store(), &on.execution.org_id, data.len() as u64).await? {
         (chunks, data) = store::without_output(&data)?;
     }
     state.metrics.log_received(data.len(), chunks.len());
     crash_point!("server.before_log");
-    let outcome = state.store().append_log(&on.execution.org_id, id, &chunks, data, now).await;
+    let outcome = state.conductor.append_log(&on.execution.org_id, id, &chunks, data).await;
     crash_point!("server.log_stored");
     let next_seq = match outcome {
         Err(StoreError::LogOutOfOrder { next_seq }) => next_seq,
@@ -165,14 +159,9 @@ pub(super) async fn append_log(State(state): State<AppState>, on: OnExecution) -
 #[utoipa::path(post, path = "/v1/executions/{execution_id}/result", tag = "executions", params(("execution_id" = String, Path)), request_body = ResultRequest, responses((status = 200, body = ResultAnswer), (status = 409, body = api::ErrorBody)))]
 pub(super) async fn result(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<ResultAnswer>> {
     let wanted: ResultRequest = request::parse(&on.signed.body)?;
-    let session = (&on.signed.session.runner_id, on.signed.session.generation);
-    let (execution, now) = (&on.execution, state.conductor.now());
-    crash_point!("server.before_result");
-    let written = state
-        .store()
-        .write_result(&execution.org_id, session, &execution.id, wanted.epoch, &wanted.result, now)
-        .await?;
-    crash_point!("server.result_written");
+    let (session, execution) = (on.signed.session.of(), &on.execution);
+    let ResultRequest { epoch, result, .. } = &wanted;
+    let written = state.conductor.write_result(&execution.org_id, session, &execution.id, *epoch, result).await?;
     state.subjects.forget(&execution.id);
     if written.recorded {
         state.spans.job_ended(&execution.org_id, &execution.job_id, &execution.id);

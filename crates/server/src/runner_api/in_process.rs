@@ -60,7 +60,7 @@ impl RunnerApi {
     }
 
     /// Writes down who was seen.
-    pub async fn flush(&self) -> store::Result<()> {
+    pub async fn flush(&self) -> conductor::Result<()> {
         presence::flush(&self.state).await
     }
 

@@ -40,8 +40,8 @@ pub(super) async fn open_session(state: &AppState, wanted: &JoinRequest) -> ApiR
     }
     let now = state.conductor.now();
     crash_point!("server.before_join");
-    let joined =
-        state.store().join(&wanted.credential, &wanted.public_key, &wanted.version, &wanted.hostname, now).await?;
+    let JoinRequest { credential, public_key, version, hostname, .. } = wanted;
+    let joined = state.conductor.join(credential, public_key, version, hostname).await?;
     crash_point!("server.joined");
     tracing::info!(runner = %joined.runner.id, generation = joined.generation, "a runner joined");
     Ok(JoinAnswer {

@@ -11,7 +11,7 @@ use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use model::log::Pipe;
 use model::{OrgId, RunnerId};
 use otlp::{Encoding, Signal};
-use store::{StoreError, topic};
+use store::StoreError;
 
 use super::session::Signed;
 use crate::error::{ApiError, ApiResult};
@@ -72,8 +72,7 @@ async fn take(state: AppState, signal: Signal, request: Request) -> ApiResult<Re
     let (mut refused, mut why) = (received.refused, if received.refused > 0 { TOO_LARGE } else { "" });
     // Compressed, records of one kind take about a tenth.
     if state.log_quotas.has_room(state.store(), &org, size as u64 / 10).await? {
-        state.store().append_records(&org, &runner, pipe(signal), received.records, now).await?;
-        state.store().notifier().wake(topic::telemetry(&runner));
+        state.conductor.append_records(&org, &runner, pipe(signal), received.records, now).await?;
         state.metrics.received(signal, count as u64);
     } else {
         (refused, why) = (refused + count, QUOTA);

@@ -90,7 +90,7 @@ async fn hold(
             Some(found) => found,
             None => {
                 (input.fresh, tokens) = fresh(state, input.most());
-                state.store().poll(input).await?
+                state.conductor.poll(input).await?
             }
         };
         if !found.claimed.is_empty() {

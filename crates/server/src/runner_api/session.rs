@@ -28,6 +28,12 @@ type Sessions = HashMap<(RunnerId, u64), Arc<Known>>;
 
 const CACHED: usize = 50_000;
 
+impl Known {
+    pub(super) fn of(&self) -> conductor::SessionOf<'_> {
+        conductor::SessionOf { runner: &self.session.runner_id, generation: self.session.generation }
+    }
+}
+
 /// A session, with its key parsed.
 #[derive(Debug)]
 pub(crate) struct Known {

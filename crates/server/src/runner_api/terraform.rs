@@ -1,20 +1,19 @@
 //! Terraform's workspaces for runners: states come and go in sealed pieces, under the lock of who works on them.
 
+use api::ErrorBody;
 use api::terraform::{
     HolderRef, InstallKeyAnswer, InstallKeyRequest, LockAnswer, LockRequest, PlanRequest, StateAnswer, StateHead,
     StateRequest, UnlockRequest, WorkspaceHead, WorkspaceRequest, WorkspacesAnswer,
 };
-use api::{ErrorBody, ErrorCode};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as B64;
-use crash::crash_point;
-use model::terraform::{DISPLAY_BYTES, DISPLAY_OPEN_BYTES, PIECES_MAX, SealedFile};
-use model::{Digest, InstallId, OrgId, RevisionId, UploadId, WorkspaceId};
+use conductor::{NewPlan, NewState, check_piece};
+use model::{InstallId, OrgId, UploadId, WorkspaceId};
 use serde_json::json;
-use store::{EntityKind, Holder, Locked, NewRevision, PlanRow, StoreError, Workspace, piece_key};
+use store::{Holder, Locked, StoreError, Workspace};
 
 use super::executions::current_job;
 use super::session::{OnExecution, Signed};
@@ -50,10 +49,6 @@ fn workspace_id(text: &str) -> ApiResult<WorkspaceId> {
 
 fn upload_id(text: &str) -> ApiResult<UploadId> {
     UploadId::parse(text).map_err(|_| StoreError::NotFound("sealed file").into())
-}
-
-fn piece(number: u32) -> ApiResult<u32> {
-    if number < PIECES_MAX { Ok(number) } else { Err(ApiError::invalid(format!("at most {PIECES_MAX} pieces"))) }
 }
 
 /// The install's own workspace; that of another one does not exist.
@@ -110,17 +105,7 @@ pub(super) async fn open_workspace(
 ) -> ApiResult<Json<WorkspaceHead>> {
     let (org, install) = install_of(&state, &signed, &runner).await?;
     let wanted: WorkspaceRequest = request::parse(&signed.body)?;
-    let app = state.store().install(&org, install.as_str()).await?.app_id;
-    match wanted.target.strip_prefix("components/") {
-        Some(name) => {
-            state.store().entity(&org, Some(&app), EntityKind::Component, name).await?;
-        }
-        None if wanted.target == "sandbox" => {}
-        None => return Err(ApiError::invalid("a workspace is of `components/NAME` or of `sandbox`")),
-    }
-    let now = state.conductor.now();
-    let new = WorkspaceId::new(now, state.conductor.random_u128());
-    let found = state.store().workspace_for(&org, &install, &wanted.target, new, now).await?;
+    let found = state.conductor.open_workspace(&org, &install, &wanted.target).await?;
     head(&state, found).await.map(Json)
 }
 
@@ -146,10 +131,7 @@ pub(super) async fn lock(
     let (_, install) = install_of(&state, &signed, &runner).await?;
     let wanted: LockRequest = request::parse(&signed.body)?;
     let holder = holder(&signed, wanted.holder, &wanted.info.who);
-    crash_point!("server.before_state_lock");
-    let locked =
-        state.store().lock_workspace(&install, &workspace_id(&id)?, wanted.info, holder, state.conductor.now()).await?;
-    crash_point!("server.state_locked");
+    let locked = state.conductor.lock_workspace(&install, &workspace_id(&id)?, wanted.info, holder).await?;
     Ok(Json(answer(locked)))
 }
 
@@ -162,7 +144,7 @@ pub(super) async fn unlock(
 ) -> ApiResult<Json<LockAnswer>> {
     let (_, install) = install_of(&state, &signed, &runner).await?;
     let wanted: UnlockRequest = request::parse(&signed.body)?;
-    let freed = state.store().unlock_workspace(&install, &workspace_id(&id)?, &wanted.lock_id).await?;
+    let freed = state.conductor.unlock_workspace(&install, &workspace_id(&id)?, &wanted.lock_id).await?;
     Ok(Json(answer(freed)))
 }
 
@@ -184,12 +166,8 @@ pub(super) async fn write_state(
     let by_execution = wanted.as_ref().is_ok_and(|wanted| wanted.holder.is_some());
     let (org, install) = install_of_any(&state, &signed, &runner, by_execution).await?;
     let wanted = wanted?;
-    check_pieces(&state, &org, &install, &wanted.file).await?;
-    let now = state.conductor.now();
-    let new = NewRevision {
-        id: RevisionId::new(now, state.conductor.random_u128()),
+    let new = NewState {
         workspace_id: workspace_id(&id)?,
-        install_id: install,
         holder: holder(&signed, wanted.holder, &wanted.person),
         lock_id: wanted.lock_id,
         lineage: wanted.lineage,
@@ -199,25 +177,9 @@ pub(super) async fn write_state(
         resource_count: wanted.resource_count,
         outputs: wanted.outputs.map(serde_json::Value::Object),
         note: wanted.note,
-        now,
     };
-    crash_point!("server.before_state");
-    let revision = state.store().write_revision(&org, new).await?;
-    crash_point!("server.state_written");
+    let revision = state.conductor.write_state(&org, &install, new).await?;
     Ok(Json(StateAnswer { revision_id: revision.id, quarantined: revision.quarantined }))
-}
-
-/// All pieces are there: a state that can't be read again must not become the state.
-async fn check_pieces(state: &AppState, org: &OrgId, install: &InstallId, file: &SealedFile) -> ApiResult<()> {
-    let known = state.store().sealed_is_of(install, &file.upload_id).await?;
-    if !known || file.pieces == 0 || file.pieces > PIECES_MAX {
-        return Err(StoreError::NotFound("sealed file").into());
-    }
-    for piece in 0..file.pieces {
-        let size = state.store().blobs().size(&piece_key(org, &file.upload_id, piece)).await?;
-        size.ok_or(StoreError::NotFound("piece of the sealed file"))?;
-    }
-    Ok(())
 }
 
 /// Takes a piece of a file that the runner has sealed. The same piece again replaces it.
@@ -228,19 +190,7 @@ pub(super) async fn put_piece(
     signed: Signed,
 ) -> ApiResult<&'static str> {
     let (org, install) = install_of_any(&state, &signed, &runner, true).await?;
-    let (upload, number) = (upload_id(&upload)?, piece(number)?);
-    let own = if number == 0 {
-        state.store().claim_sealed(&org, &install, &upload, state.conductor.now()).await?
-    } else {
-        state.store().sealed_is_of(&install, &upload).await?
-    };
-    if !own {
-        return Err(StoreError::NotFound("sealed file").into());
-    }
-    // What a revision names stays what it was: a piece is written once.
-    if !state.store().blobs().put_once(&piece_key(&org, &upload, number), signed.body.clone()).await? {
-        return Err(ApiError::new(ErrorCode::Conflict, "this piece of the sealed file is there, with other bytes"));
-    }
+    state.conductor.put_piece(&org, &install, &upload_id(&upload)?, number, signed.body).await?;
     Ok("kept")
 }
 
@@ -256,7 +206,8 @@ pub(super) async fn get_piece(
     if !state.store().sealed_is_of(&install, &upload).await? {
         return Err(StoreError::NotFound("sealed file").into());
     }
-    Ok(state.store().blobs().get(&piece_key(&org, &upload, piece(number)?)).await?)
+    let number = check_piece(number).map_err(conductor::Error::from)?;
+    Ok(state.store().sealed_piece(&org, &upload, number).await?)
 }
 
 /// Which key the install seals with. The first one that is named stands.
@@ -268,11 +219,7 @@ pub(super) async fn install_key(
 ) -> ApiResult<Json<InstallKeyAnswer>> {
     let (org, install) = install_of(&state, &signed, &runner).await?;
     let wanted: InstallKeyRequest = request::parse(&signed.body)?;
-    if wanted.fingerprint.as_ref().is_some_and(|text| text.len() > 100) {
-        return Err(ApiError::invalid("that is no fingerprint of a key"));
-    }
-    let now = state.conductor.now();
-    let fingerprint = state.store().claim_install_key(&org, &install, wanted.fingerprint.as_deref(), now).await?;
+    let fingerprint = state.conductor.claim_install_key(&org, &install, wanted.fingerprint.as_deref()).await?;
     Ok(Json(InstallKeyAnswer { fingerprint }))
 }
 
@@ -281,25 +228,8 @@ pub(super) async fn install_key(
 pub(super) async fn plan(State(state): State<AppState>, on: OnExecution) -> ApiResult<&'static str> {
     let job = current_job(&state, &on).await?;
     let wanted: PlanRequest = request::parse(&on.signed.body)?;
-    let install = job.install_id.clone().ok_or(StoreError::NotFound("install"))?;
-    let spec = state.store().order(&job.org_id, &job.id).await?;
-    let order: model::papers::Order =
-        serde_json::from_str(&spec.payload).map_err(|e| ApiError::invalid(e.to_string()))?;
-    let display = B64.decode(&wanted.display).map_err(|e| ApiError::invalid(e.to_string()))?;
-    if display.len() > DISPLAY_BYTES {
-        return Err(ApiError::new(ErrorCode::TooLarge, "the model of the plan is too large"));
-    }
-    let opened = zstd::bulk::decompress(&display, DISPLAY_OPEN_BYTES).map_err(|e| ApiError::invalid(e.to_string()))?;
-    let named = wanted.plan.job_id == job.id
-        && wanted.plan.spec_digest == order.spec_digest
-        && wanted.plan.model_digest == Digest::of(&opened);
-    if !named || serde_json::from_slice::<serde::de::IgnoredAny>(&opened).is_err() {
-        return Err(ApiError::invalid("the plan is not that of this job"));
-    }
-    check_pieces(&state, &job.org_id, &install, &wanted.plan.file).await?;
-    let row = PlanRow { plan: wanted.plan, changes: wanted.changes, judged: wanted.judged };
-    crash_point!("server.before_plan");
-    state.store().put_plan(&job.org_id, &on.execution.id, row, display, state.conductor.now()).await?;
-    crash_point!("server.plan_kept");
+    let display = B64.decode(&wanted.display).map_err(|_| ApiError::invalid("`display` is not Base64"))?;
+    let new = NewPlan { plan: wanted.plan, changes: wanted.changes, judged: wanted.judged, display };
+    state.conductor.keep_plan(&job, &on.execution.id, new).await?;
     Ok("kept")
 }

@@ -10,7 +10,7 @@ use crate::apps::entities::{self, NewEntity};
 use crate::db::{Table, Tx, params, select, table, text_values};
 use crate::events::notify::topic;
 use crate::events::{Note, record};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigStatus {
@@ -172,20 +172,7 @@ async fn place_entities(tx: &mut Tx<'_>, config: &Config, commit: &Commit) -> Re
     Ok(sections)
 }
 
-impl Store {
-    /// Begins a draft, with its first section.
-    pub async fn create_draft(&self, config: Config, first: Section) -> Result<()> {
-        let sealed = self.seal_section(&config.org_id, &first).await?;
-        self.main()
-            .write((config, first, sealed), |tx, (config, first, sealed)| {
-                Box::pin(async move {
-                    insert(tx, config).await?;
-                    put(tx, &config.org_id, &config.app_id, first, sealed).await
-                })
-            })
-            .await
-    }
-
+impl Reader {
     async fn seal_section(&self, org: &OrgId, section: &Section) -> Result<Vec<u8>> {
         let body = serde_json::to_vec(&section.body).map_err(StoreError::db)?;
         Ok(self.org_keys(org).await?.seal(&section_place(&section.id), &body))
@@ -200,24 +187,6 @@ impl Store {
             sections.push(Section { id, config_id, kind, name, entity_id, checksum, body, created_by, created_at });
         }
         Ok(sections)
-    }
-
-    /// Puts a section into a draft, in place of the one before.
-    pub async fn put_section(&self, org: &OrgId, app: &AppId, section: Section) -> Result<()> {
-        let sealed = self.seal_section(org, &section).await?;
-        self.main()
-            .write((org.clone(), app.clone(), section, sealed), |tx, (org, app, section, sealed)| {
-                Box::pin(async move {
-                    let config = config_of(tx, org, app, &section.config_id).await?;
-                    // A write, so that a commit at the same time sees it, or is seen.
-                    let touch = "UPDATE configs SET updated_at = $2 WHERE id = $1 AND status = 'draft'";
-                    if tx.exec(touch, params![&config.id, section.created_at]).await? == 0 {
-                        return Err(StoreError::Conflict(not_a_draft(&config)));
-                    }
-                    put(tx, org, app, section, sealed).await
-                })
-            })
-            .await
     }
 
     pub async fn config(&self, org: &OrgId, app: &AppId, id: &ConfigId) -> Result<Config> {
@@ -295,6 +264,39 @@ impl Store {
                 }) })
             .await
     }
+}
+
+impl Store {
+    /// Begins a draft, with its first section.
+    pub async fn create_draft(&self, config: Config, first: Section) -> Result<()> {
+        let sealed = self.seal_section(&config.org_id, &first).await?;
+        self.main()
+            .write((config, first, sealed), |tx, (config, first, sealed)| {
+                Box::pin(async move {
+                    insert(tx, config).await?;
+                    put(tx, &config.org_id, &config.app_id, first, sealed).await
+                })
+            })
+            .await
+    }
+
+    /// Puts a section into a draft, in place of the one before.
+    pub async fn put_section(&self, org: &OrgId, app: &AppId, section: Section) -> Result<()> {
+        let sealed = self.seal_section(org, &section).await?;
+        self.main()
+            .write((org.clone(), app.clone(), section, sealed), |tx, (org, app, section, sealed)| {
+                Box::pin(async move {
+                    let config = config_of(tx, org, app, &section.config_id).await?;
+                    // A write, so that a commit at the same time sees it, or is seen.
+                    let touch = "UPDATE configs SET updated_at = $2 WHERE id = $1 AND status = 'draft'";
+                    if tx.exec(touch, params![&config.id, section.created_at]).await? == 0 {
+                        return Err(not_a_draft(&config).into());
+                    }
+                    put(tx, org, app, section, sealed).await
+                })
+            })
+            .await
+    }
 
     /// Makes a config active, as the next version: a draft of the app, or one that was never a draft. Content equal to that
     /// of the active version makes no new one: that one is returned.
@@ -325,7 +327,7 @@ impl Store {
                         )
                         .await?;
                     if changed == 0 {
-                        return Err(StoreError::Conflict(not_a_draft(config)));
+                        return Err(not_a_draft(config).into());
                     }
                     config_of(tx, &config.org_id, &config.app_id, &config.id).await
                 }) })
@@ -344,7 +346,7 @@ impl Store {
             .write((config.clone(), description, state, now), |tx, (config, description, state, now)| { Box::pin(async move {
                     let note = "UPDATE configs SET description = COALESCE($2, description), state = COALESCE($3, state), updated_at = $4 WHERE id = $1 AND status = 'draft'";
                     if tx.exec(note, params![&config.id, description, state, now]).await? == 0 {
-                        return Err(StoreError::Conflict(not_a_draft(config)));
+                        return Err(not_a_draft(config).into());
                     }
                     config_of(tx, &config.org_id, &config.app_id, &config.id).await
                 }) })
@@ -381,13 +383,13 @@ impl Store {
     }
 }
 
-fn not_a_draft(config: &Config) -> String {
-    let what = match (config.version, config.status) {
-        (Some(version), _) => format!("it is version {version}, and versions never change"),
-        (None, ConfigStatus::Error) => "it was abandoned".to_owned(),
-        (None, _) => "it is no draft".to_owned(),
-    };
-    format!("config {} takes no more changes: {what}", config.id)
+fn not_a_draft(config: &Config) -> Refused {
+    let id = config.id.clone();
+    match (config.version, config.status) {
+        (Some(version), _) => Refused::ConfigIsVersion { config: id, version },
+        (None, ConfigStatus::Error) => Refused::ConfigAbandoned(id),
+        (None, _) => Refused::ConfigNotDraft(id),
+    }
 }
 
 async fn activate(
@@ -401,7 +403,7 @@ async fn activate(
     if let Some(row) = &drafts
         && row.get::<String>("status")? != ConfigStatus::Draft.as_str()
     {
-        return Err(StoreError::Conflict(not_a_draft(&config)));
+        return Err(not_a_draft(&config).into());
     }
     if tx.get("SELECT 1 FROM apps WHERE org_id = $1 AND id = $2", params![&org, &app]).await?.is_none() {
         return Err(StoreError::NotFound("app"));

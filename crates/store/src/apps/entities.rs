@@ -7,7 +7,7 @@ use model::{AccountId, ActionId, AppId, ComponentId, OrgId, Timestamp, id};
 use crate::apps::contains;
 use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntityKind {
@@ -117,13 +117,10 @@ pub(crate) async fn adopt(
         if let (Some(was), Some(is)) = (&known.entity_type, &new.entity_type)
             && was != is
         {
-            let (kind, name) = (new.kind.as_str(), &new.name);
-            let text = format!(
-                "{kind} `{name}` is a {was} and can't become a {is}: give it another name, or retire the old one first"
-            );
             // One that was retired has left nothing behind that its type would matter to.
             if known.retired_at.is_none() {
-                return Err(StoreError::Conflict(text));
+                let (kind, name) = (new.kind.as_str(), new.name.clone());
+                return Err(Refused::OtherType { kind, name, was: was.clone(), is: is.clone() }.into());
             }
         }
         let sql = "UPDATE entities SET type = COALESCE($2, type), var_name = $3, labels = $4, dependencies = $5, retired_at = NULL, updated_at = $6 WHERE id = $1";
@@ -155,28 +152,7 @@ pub struct EntityChange {
     pub retire: bool,
 }
 
-impl Store {
-    /// Makes a component or action that no config names yet. A retired one of that name comes back.
-    pub async fn create_entity(
-        &self,
-        org: &OrgId,
-        app: &AppId,
-        new: NewEntity,
-        actor: &AccountId,
-        now: Timestamp,
-    ) -> Result<Entity> {
-        self.main()
-            .write((org.clone(), app.clone(), new, actor.clone(), now), |tx, (org, app, new, actor, now)| {
-                Box::pin(async move {
-                    if by_name(tx, app, new.kind, &new.name).await?.is_some_and(|known| known.retired_at.is_none()) {
-                        return Err(StoreError::NameTaken(new.name.clone()));
-                    }
-                    adopt(tx, org, app, new, actor, *now).await
-                })
-            })
-            .await
-    }
-
+impl Reader {
     /// By id, or by its name in an app.
     pub async fn entity(&self, org: &OrgId, app: Option<&AppId>, kind: EntityKind, name_or_id: &str) -> Result<Entity> {
         self.main()
@@ -217,6 +193,29 @@ impl Store {
     pub async fn all_entities(&self, org: &OrgId, app: &AppId, kind: EntityKind) -> Result<Vec<Entity>> {
         self.entities(org, Some(app), kind, "", 0, ENTITIES_MAX).await
     }
+}
+
+impl Store {
+    /// Makes a component or action that no config names yet. A retired one of that name comes back.
+    pub async fn create_entity(
+        &self,
+        org: &OrgId,
+        app: &AppId,
+        new: NewEntity,
+        actor: &AccountId,
+        now: Timestamp,
+    ) -> Result<Entity> {
+        self.main()
+            .write((org.clone(), app.clone(), new, actor.clone(), now), |tx, (org, app, new, actor, now)| {
+                Box::pin(async move {
+                    if by_name(tx, app, new.kind, &new.name).await?.is_some_and(|known| known.retired_at.is_none()) {
+                        return Err(StoreError::NameTaken(new.name.clone()));
+                    }
+                    adopt(tx, org, app, new, actor, *now).await
+                })
+            })
+            .await
+    }
 
     pub async fn change_entity(
         &self,
@@ -248,9 +247,7 @@ async fn change_entity(
     if let Some(name) = change.name.filter(|name| *name != entity.name) {
         match by_name(tx, &entity.app_id, kind, &name).await? {
             Some(other) if other.retired_at.is_some() => {
-                let kind = kind.as_str();
-                let text = format!("`{name}` is the name of a {kind} that was retired; only a new {kind} can take it");
-                return Err(StoreError::Conflict(text));
+                return Err(Refused::RetiredName { kind: kind.as_str(), name }.into());
             }
             Some(_) => return Err(StoreError::NameTaken(name)),
             None => entity.name = name,
@@ -259,10 +256,7 @@ async fn change_entity(
     if change.retire {
         let active = "SELECT 1 FROM sections s JOIN configs c ON c.id = s.config_id WHERE s.entity_id = $1 AND c.status = 'active'";
         if tx.get(active, params![&entity.id]).await?.is_some() {
-            let text = format!("{} `{}` is part of the active config", kind.as_str(), entity.name);
-            return Err(StoreError::Conflict(format!(
-                "{text}: remove it from the app's files and sync, then retire it"
-            )));
+            return Err(Refused::InActiveConfig { kind: kind.as_str(), name: entity.name }.into());
         }
     }
     entity.var_name = change.var_name.unwrap_or(entity.var_name);

@@ -6,7 +6,7 @@ use model::{AccountId, AppId, InputsId, InstallId, OrgId, Timestamp, VariableId}
 
 use crate::db::{Tx, params};
 use crate::events::{Note, record};
-use crate::{Install, Result, Store, StoreError};
+use crate::{Install, Reader, Refused, Result, Store, StoreError};
 
 /// A value that every install of an app sees.
 #[derive(Debug, Clone)]
@@ -72,12 +72,12 @@ pub(crate) async fn insert_next_inputs(tx: &mut Tx<'_>, org: &OrgId, sealed: &Se
     let row = tx.get(last, params![&sealed.inputs.install_id]).await?;
     let last: u64 = row.ok_or_else(|| StoreError::corrupt("count"))?.get("last_version")?;
     if sealed.inputs.version != last + 1 {
-        return Err(StoreError::Conflict("the inputs were changed by someone else; try again".into()));
+        return Err(Refused::InputsChanged.into());
     }
     insert_inputs(tx, org, sealed).await
 }
 
-impl Store {
+impl Reader {
     pub(crate) async fn seal_inputs(&self, org: &OrgId, inputs: InstallInputs) -> Result<SealedInputs> {
         let text = serde_json::to_vec(&inputs.values).map_err(StoreError::db)?;
         let sealed = self.org_keys(org).await?.seal(&inputs_place(&inputs.id), &text);
@@ -117,6 +117,25 @@ impl Store {
         Ok(self.inputs(org, install, 0, 1).await?.pop())
     }
 
+    /// The variables of an app, by name, opened.
+    pub async fn variables(&self, org: &OrgId, app: &AppId) -> Result<Vec<Variable>> {
+        let sql = "SELECT id, name, created_by, created_at, updated_at, value FROM variables WHERE org_id = $1 AND app_id = $2 ORDER BY name";
+        let rows = self.main().query(sql, params![org, app]).await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            let id: VariableId = row.get("id")?;
+            let name: String = row.get("name")?;
+            let value = self.open_sealed(org, &variable_place(app, &name), &row.get::<Vec<u8>>("value")?).await?;
+            let value = String::from_utf8(value).map_err(|_| StoreError::corrupt("variable"))?;
+            let (created_by, created_at, updated_at) =
+                (row.get("created_by")?, row.get("created_at")?, row.get("updated_at")?);
+            found.push(Variable { id, name, value, created_by, created_at, updated_at });
+        }
+        Ok(found)
+    }
+}
+
+impl Store {
     /// Writes the next version; `inputs.version` must be one more than the last one, or somebody else was faster.
     pub async fn put_inputs(&self, org: &OrgId, inputs: InstallInputs) -> Result<()> {
         self.main()
@@ -143,23 +162,6 @@ impl Store {
                     Ok(Variable { id: row.get("id")?, created_by: row.get("created_by")?, created_at: row.get("created_at")?, ..v.clone() })
                 }) })
             .await
-    }
-
-    /// The variables of an app, by name, opened.
-    pub async fn variables(&self, org: &OrgId, app: &AppId) -> Result<Vec<Variable>> {
-        let sql = "SELECT id, name, created_by, created_at, updated_at, value FROM variables WHERE org_id = $1 AND app_id = $2 ORDER BY name";
-        let rows = self.main().query(sql, params![org, app]).await?;
-        let mut found = Vec::with_capacity(rows.len());
-        for row in rows {
-            let id: VariableId = row.get("id")?;
-            let name: String = row.get("name")?;
-            let value = self.open_sealed(org, &variable_place(app, &name), &row.get::<Vec<u8>>("value")?).await?;
-            let value = String::from_utf8(value).map_err(|_| StoreError::corrupt("variable"))?;
-            let (created_by, created_at, updated_at) =
-                (row.get("created_by")?, row.get("created_at")?, row.get("updated_at")?);
-            found.push(Variable { id, name, value, created_by, created_at, updated_at });
-        }
-        Ok(found)
     }
 
     /// Deletes a variable, by name or id.

@@ -7,17 +7,19 @@
 pub(crate) mod configs;
 pub(crate) mod entities;
 pub(crate) mod inputs;
+pub(crate) mod settings;
 
 use model::{AccountId, AppId, ConfigId, InstallId, OrgId, RunnerId, Timestamp, WorkflowId, id};
 use serde_json::Value as Json;
 
 use crate::apps::inputs::{InstallInputs, insert_inputs};
+use crate::apps::settings::{AppSettings, InstallSettings};
 use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::runners::{NewRunner, RunnerChange, apply_change, insert_runner};
 use crate::workflows::{PlannedWorkflow, insert_workflow};
-use crate::{Result, Store, StoreError, workflows};
+use crate::{Reader, Refused, Result, Store, StoreError, workflows};
 
 table! {
     #[derive(Debug, Clone)]
@@ -27,8 +29,7 @@ table! {
         pub name: String,
         pub display_name: String,
         pub description: String,
-        /// What clients keep with an app: where its files are, colours of labels, and the like.
-        pub settings: Json,
+        pub settings: AppSettings,
         pub created_by: AccountId,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -51,8 +52,7 @@ table! {
         pub runner_id: RunnerId,
         /// The version of the app that it is at; none: the newest.
         pub config_id: Option<ConfigId>,
-        /// Approvals (`approval_option`), `labels`, which `components` are in, and who keeps it (`managed_by`).
-        pub settings: Json,
+        pub settings: InstallSettings,
         pub created_by: AccountId,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -85,6 +85,78 @@ pub(crate) fn only<T>(what: &'static str, name: &str, mut found: Vec<T>) -> Resu
     }
 }
 
+impl Reader {
+    pub async fn app(&self, org: &OrgId, name_or_id: &str) -> Result<App> {
+        self.main()
+            .glance((org.clone(), name_or_id.to_owned()), |tx, (org, name)| {
+                Box::pin(async move { find_app(tx, org, name).await })
+            })
+            .await
+    }
+
+    pub async fn apps(&self, org: &OrgId, query: &str, offset: u64, limit: u64) -> Result<Vec<App>> {
+        self.main()
+            .read((org.clone(), contains(query), offset, limit), |tx, (org, query, offset, limit)| {
+                Box::pin(async move {
+                    let sql = select!(
+                        App,
+                        "WHERE org_id = $1 AND LOWER(name) LIKE $2 ESCAPE '!' ORDER BY id DESC LIMIT $3 OFFSET $4"
+                    );
+                    tx.query(sql, params![&org, query, limit, offset]).await?.iter().map(App::from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// An install by its id alone, for those who know nothing else: whoever asks must prove more.
+    pub async fn install_of_anyone(&self, id: &InstallId) -> Result<Install> {
+        self.main()
+            .glance(id.clone(), |tx, id| {
+                Box::pin(async move {
+                    let row = tx.get(select!(Install, "WHERE id = $1"), params![&id]).await?;
+                    Install::from_row(&row.ok_or(StoreError::NotFound("install"))?)
+                })
+            })
+            .await
+    }
+
+    pub async fn install(&self, org: &OrgId, name_or_id: &str) -> Result<Install> {
+        self.main()
+            .glance((org.clone(), name_or_id.to_owned()), |tx, (org, name)| {
+                Box::pin(async move {
+                    let sql = if id::is_valid(InstallId::PREFIX, name) {
+                        select!(Install, "WHERE org_id = $1 AND id = $2")
+                    } else {
+                        select!(Install, "WHERE org_id = $1 AND name = $2 LIMIT 20")
+                    };
+                    let rows = tx.query(sql, params![&org, &name]).await?;
+                    only("install", name, rows.iter().map(Install::from_row).collect::<Result<_>>()?)
+                })
+            })
+            .await
+    }
+
+    /// All installs of the org, or of one app.
+    pub async fn installs(
+        &self,
+        org: &OrgId,
+        app: Option<&AppId>,
+        query: &str,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<Install>> {
+        self.main()
+            .read((org.clone(), app.cloned(), contains(query), offset, limit), |tx, (org, app, query, offset, limit)| { Box::pin(async move {
+                    let sql = select!(Install,
+                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND LOWER(name) LIKE $3 ESCAPE '!' ORDER BY id DESC LIMIT $4 OFFSET $5"
+                    );
+                    let rows = tx.query(sql, params![&org, app.as_ref(), query, limit, offset]).await?;
+                    rows.iter().map(Install::from_row).collect()
+                }) })
+            .await
+    }
+}
+
 impl Store {
     pub async fn create_app(&self, app: NewApp, idem: Option<Idempotency>) -> Result<Created> {
         self.main()
@@ -98,7 +170,7 @@ impl Store {
                     }
                     tx.exec(
                         "INSERT INTO apps (id, org_id, name, display_name, description, created_by, created_at, updated_at, settings) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)",
-                        params![&app.id, &app.org_id, &app.name, &app.display_name, &app.description, &app.created_by, app.created_at, app.settings.to_string()],
+                        params![&app.id, &app.org_id, &app.name, &app.display_name, &app.description, &app.created_by, app.created_at, &app.settings],
                     )
                     .await?;
                     let note = Note {
@@ -127,7 +199,7 @@ impl Store {
                     let changed = tx
                         .exec(
                             "UPDATE apps SET name = $3, display_name = $4, description = $5, settings = $6, updated_at = $7 WHERE org_id = $1 AND id = $2",
-                            params![&app.org_id, &app.id, &app.name, &app.display_name, &app.description, app.settings.to_string(), app.updated_at],
+                            params![&app.org_id, &app.id, &app.name, &app.display_name, &app.description, &app.settings, app.updated_at],
                         )
                         .await?;
                     if changed == 0 {
@@ -151,10 +223,7 @@ impl Store {
                     let row = tx.get(count, params![&app.id]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
                     let installs: u64 = row.get("count")?;
                     if installs > 0 {
-                        let name = &app.name;
-                        let count = if installs == 1 { "an install".into() } else { format!("{installs} installs") };
-                        let text = format!("app `{name}` still has {count}");
-                        return Err(StoreError::Conflict(text));
+                        return Err(Refused::AppHasInstalls { app: app.name.clone(), installs }.into());
                     }
                     for table in [
                         "DELETE FROM sections WHERE app_id = $1",
@@ -170,28 +239,6 @@ impl Store {
                     let note =
                         Note { org: &app.org_id, now: *now, kind: "app.deleted", subject, actor: actor.as_str(), data };
                     record(tx, note).await
-                })
-            })
-            .await
-    }
-
-    pub async fn app(&self, org: &OrgId, name_or_id: &str) -> Result<App> {
-        self.main()
-            .glance((org.clone(), name_or_id.to_owned()), |tx, (org, name)| {
-                Box::pin(async move { find_app(tx, org, name).await })
-            })
-            .await
-    }
-
-    pub async fn apps(&self, org: &OrgId, query: &str, offset: u64, limit: u64) -> Result<Vec<App>> {
-        self.main()
-            .read((org.clone(), contains(query), offset, limit), |tx, (org, query, offset, limit)| {
-                Box::pin(async move {
-                    let sql = select!(
-                        App,
-                        "WHERE org_id = $1 AND LOWER(name) LIKE $2 ESCAPE '!' ORDER BY id DESC LIMIT $3 OFFSET $4"
-                    );
-                    tx.query(sql, params![&org, query, limit, offset]).await?.iter().map(App::from_row).collect()
                 })
             })
             .await
@@ -226,7 +273,7 @@ impl Store {
                     let now = install.created_at;
                     tx.exec(
                         "INSERT INTO installs (id, org_id, app_id, name, platform, cloud, runner_id, created_by, created_at, updated_at, config_id, settings) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11)",
-                        params![&install.id, &install.org_id, &install.app_id, &install.name, &install.platform, install.cloud.to_string(), &install.runner_id, &install.created_by, now, install.config_id.as_ref(), install.settings.to_string()],
+                        params![&install.id, &install.org_id, &install.app_id, &install.name, &install.platform, install.cloud.to_string(), &install.runner_id, &install.created_by, now, install.config_id.as_ref(), &install.settings],
                     )
                     .await?;
                     insert_runner(tx, runner, now).await?;
@@ -269,8 +316,8 @@ impl Store {
                     }
                     let open = "SELECT id FROM workflows WHERE install_id = $1 AND status IN ('pending', 'in-progress', 'approval-awaiting') LIMIT 1";
                     if moves.is_some() && let Some(open) = tx.get(open, params![&install.id]).await? {
-                        let (id, name) = (open.get::<WorkflowId>("id")?, &install.name);
-                        return Err(StoreError::Conflict(format!("workflow {id} of install `{name}` is not over")));
+                        let workflow = open.get::<WorkflowId>("id")?;
+                        return Err(Refused::WorkflowOpen { workflow, install: install.name.clone() }.into());
                     }
                     apply_change(tx, &install.runner_id, &RunnerChange::Revoke, *now).await?;
                     for table in [
@@ -301,21 +348,9 @@ impl Store {
             .await
     }
 
-    /// An install by its id alone, for those who know nothing else: whoever asks must prove more.
-    pub async fn install_of_anyone(&self, id: &InstallId) -> Result<Install> {
-        self.main()
-            .glance(id.clone(), |tx, id| {
-                Box::pin(async move {
-                    let row = tx.get(select!(Install, "WHERE id = $1"), params![&id]).await?;
-                    Install::from_row(&row.ok_or(StoreError::NotFound("install"))?)
-                })
-            })
-            .await
-    }
-
     /// Changes the name or the settings of an install, within one transaction: two changes at a time are both kept. `change` may be
     /// called more than once; where it changes nothing, nothing is written.
-    pub async fn change_settings<F>(
+    pub async fn change_install<F>(
         &self,
         org: &OrgId,
         id: &InstallId,
@@ -329,73 +364,45 @@ impl Store {
         let install = self
             .main()
             .write((org.clone(), id.clone(), actor.to_owned(), change, now), |tx, (org, id, actor, change, now)| {
-                Box::pin(async move {
-                    let sql = select!(Install, "WHERE org_id = $1 AND id = $2");
-                    let row = tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("install"))?;
-                    let mut install = Install::from_row(&row)?;
-                    let before = (install.settings.clone(), install.name.clone());
-                    change(&mut install)?;
-                    if (&install.settings, &install.name) == (&before.0, &before.1) {
-                        return Ok(install);
-                    }
-                    install.updated_at = *now;
-                    if install.name != before.1 {
-                        let taken = "SELECT id FROM installs WHERE app_id = $1 AND name = $2";
-                        if tx.get(taken, params![&install.app_id, &install.name]).await?.is_some() {
-                            return Err(StoreError::NameTaken(install.name.clone()));
-                        }
-                        // Its runner is known by the same name.
-                        let sql = "UPDATE runners SET name = $2 WHERE id = $1";
-                        tx.exec(sql, params![&install.runner_id, &install.name]).await?;
-                    }
-                    let sql =
-                        "UPDATE installs SET settings = $3, name = $4, updated_at = $5 WHERE org_id = $1 AND id = $2";
-                    tx.exec(sql, params![&org, &id, install.settings.to_string(), &install.name, now]).await?;
-                    workflows::wake_install(tx, id, *now).await?;
-                    let data = serde_json::json!({ "settings": install.settings, "name": install.name });
-                    let subject = ("install", id.as_str());
-                    record(tx, Note { org, now: *now, kind: "install.updated", subject, actor, data }).await?;
-                    Ok(install)
-                })
+                Box::pin(change_install(tx, org, id, actor, *now, change))
             })
             .await?;
         self.wake_workflows(org);
         Ok(install)
     }
+}
 
-    pub async fn install(&self, org: &OrgId, name_or_id: &str) -> Result<Install> {
-        self.main()
-            .glance((org.clone(), name_or_id.to_owned()), |tx, (org, name)| {
-                Box::pin(async move {
-                    let sql = if id::is_valid(InstallId::PREFIX, name) {
-                        select!(Install, "WHERE org_id = $1 AND id = $2")
-                    } else {
-                        select!(Install, "WHERE org_id = $1 AND name = $2 LIMIT 20")
-                    };
-                    let rows = tx.query(sql, params![&org, &name]).await?;
-                    only("install", name, rows.iter().map(Install::from_row).collect::<Result<_>>()?)
-                })
-            })
-            .await
+pub(crate) async fn change_install(
+    tx: &mut Tx<'_>,
+    org: &OrgId,
+    id: &InstallId,
+    actor: &str,
+    now: Timestamp,
+    change: &(impl Fn(&mut Install) -> Result<()> + Sync),
+) -> Result<Install> {
+    let sql = select!(Install, "WHERE org_id = $1 AND id = $2");
+    let row = tx.get(sql, params![org, id]).await?.ok_or(StoreError::NotFound("install"))?;
+    let mut install = Install::from_row(&row)?;
+    let before = (install.settings.clone(), install.name.clone());
+    change(&mut install)?;
+    if (&install.settings, &install.name) == (&before.0, &before.1) {
+        return Ok(install);
     }
-
-    /// All installs of the org, or of one app.
-    pub async fn installs(
-        &self,
-        org: &OrgId,
-        app: Option<&AppId>,
-        query: &str,
-        offset: u64,
-        limit: u64,
-    ) -> Result<Vec<Install>> {
-        self.main()
-            .read((org.clone(), app.cloned(), contains(query), offset, limit), |tx, (org, app, query, offset, limit)| { Box::pin(async move {
-                    let sql = select!(Install,
-                        "WHERE org_id = $1 AND (CAST($2 AS TEXT) IS NULL OR app_id = $2) AND LOWER(name) LIKE $3 ESCAPE '!' ORDER BY id DESC LIMIT $4 OFFSET $5"
-                    );
-                    let rows = tx.query(sql, params![&org, app.as_ref(), query, limit, offset]).await?;
-                    rows.iter().map(Install::from_row).collect()
-                }) })
-            .await
+    install.updated_at = now;
+    if install.name != before.1 {
+        let taken = "SELECT id FROM installs WHERE app_id = $1 AND name = $2";
+        if tx.get(taken, params![&install.app_id, &install.name]).await?.is_some() {
+            return Err(StoreError::NameTaken(install.name));
+        }
+        // Its runner is known by the same name.
+        let sql = "UPDATE runners SET name = $2 WHERE id = $1";
+        tx.exec(sql, params![&install.runner_id, &install.name]).await?;
     }
+    let sql = "UPDATE installs SET settings = $3, name = $4, updated_at = $5 WHERE org_id = $1 AND id = $2";
+    tx.exec(sql, params![org, id, &install.settings, &install.name, now]).await?;
+    workflows::wake_install(tx, id, now).await?;
+    let data = serde_json::json!({ "settings": install.settings, "name": install.name });
+    let subject = ("install", id.as_str());
+    record(tx, Note { org, now, kind: "install.updated", subject, actor, data }).await?;
+    Ok(install)
 }

@@ -211,6 +211,8 @@ macro_rules! json_values {
 
 json_values!(
     serde_json::Value,
+    crate::AppSettings,
+    crate::InstallSettings,
     model::runner::RunnerSettings,
     model::runner::RunnerReport,
     model::build::BuiltFrom,

@@ -10,7 +10,7 @@ use model::{OrgId, Timestamp};
 use serde_json::Value as Json;
 
 use crate::db::{Db, Row, Sql, Tx, params};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 #[derive(Debug, Clone)]
 pub struct Event {
@@ -41,7 +41,7 @@ impl std::str::FromStr for EventCursor {
     type Err = StoreError;
     fn from_str(text: &str) -> Result<Self> {
         let parsed = text.split_once('-').and_then(|(x, i)| Some(Self { xid: x.parse().ok()?, id: i.parse().ok()? }));
-        parsed.ok_or_else(|| StoreError::Conflict(format!("`{text}` is not the id of an event")))
+        parsed.ok_or_else(|| Refused::EventId(text.to_owned()).into())
     }
 }
 
@@ -57,9 +57,7 @@ impl KindFilter {
         }
         let good = |c: char| c.is_ascii_lowercase() || c == '-' || c == '.';
         if family.len() > 64 || !family.chars().all(good) {
-            return Err(StoreError::Conflict(format!(
-                "`{text}` is no kind of event, like `job.state`, `job` or `job.*`"
-            )));
+            return Err(Refused::EventKind(text.to_owned()).into());
         }
         Ok(Self(Some(family.to_owned())))
     }
@@ -131,7 +129,7 @@ fn from_row(row: &Row) -> Result<Event> {
     })
 }
 
-impl Store {
+impl Reader {
     pub async fn events_after(
         &self,
         org: &OrgId,
@@ -170,6 +168,22 @@ impl Store {
             .await
     }
 
+    /// Where the org's events end now.
+    pub async fn last_event(&self, org: &OrgId) -> Result<EventCursor> {
+        self.main()
+            .read(org.clone(), |tx, org| {
+                Box::pin(async move {
+                    match tx.get(LAST, params![&org]).await? {
+                        Some(row) => Ok(EventCursor { xid: row.get("xid")?, id: row.get("id")? }),
+                        None => Ok(EventCursor::default()),
+                    }
+                })
+            })
+            .await
+    }
+}
+
+impl Store {
     /// Deletes the oldest events, those of before a time, at most `limit`; returns how many. Ids grow with time, so this looks at no
     /// more rows than it deletes.
     pub async fn prune_events(&self, before: Timestamp, limit: u64) -> Result<usize> {
@@ -183,20 +197,6 @@ impl Store {
                     let Some((last, _)) = old.clone().last() else { return Ok(0) };
                     tx.exec("DELETE FROM events WHERE id <= $1", params![*last]).await?;
                     Ok(old.count())
-                })
-            })
-            .await
-    }
-
-    /// Where the org's events end now.
-    pub async fn last_event(&self, org: &OrgId) -> Result<EventCursor> {
-        self.main()
-            .read(org.clone(), |tx, org| {
-                Box::pin(async move {
-                    match tx.get(LAST, params![&org]).await? {
-                        Some(row) => Ok(EventCursor { xid: row.get("xid")?, id: row.get("id")? }),
-                        None => Ok(EventCursor::default()),
-                    }
                 })
             })
             .await

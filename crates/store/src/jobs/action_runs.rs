@@ -3,7 +3,7 @@
 use model::{ActionRunId, InstallId, JobId, OrgId, SectionId, StepId, Timestamp, WorkflowId};
 
 use crate::db::{Table, Tx, params, select, table};
-use crate::{Install, Result, Store, StoreError};
+use crate::{Install, Reader, Result, StoreError};
 
 table! {
     #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, org: &OrgId, run: &ActionRun) -> Res
     .await
 }
 
-impl Store {
+impl Reader {
     pub async fn action_run(&self, org: &OrgId, install: &InstallId, id: &ActionRunId) -> Result<ActionRun> {
         self.main()
             .glance((org.clone(), install.clone(), id.clone()), |tx, (org, install, id)| {

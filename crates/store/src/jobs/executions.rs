@@ -12,7 +12,7 @@ use crate::events::{Note, record};
 use crate::jobs::queue::PollInput;
 use crate::jobs::{Job, SETTLED, job_by_id, move_job, target_holder};
 use crate::terraform::{name_uploads, uploads_in};
-use crate::{Result, Store, StoreError, workflows};
+use crate::{Reader, Result, Store, StoreError, workflows};
 
 table! {
     #[derive(Debug, Clone)]
@@ -253,7 +253,7 @@ async fn check_session(tx: &mut Tx<'_>, runner: &RunnerId, generation: u64) -> R
     Reported(row).check_session(generation)
 }
 
-impl Store {
+impl Reader {
     /// An execution by its id, for the runner that it belongs to.
     pub async fn execution(&self, runner: &RunnerId, id: &ExecutionId) -> Result<ExecutionRow> {
         self.main()
@@ -277,6 +277,24 @@ impl Store {
             .await
     }
 
+    /// The result of an execution, opened.
+    pub async fn result(&self, org: &model::OrgId, id: &ExecutionId) -> Result<Option<ExecutionResult>> {
+        let sealed: Option<Vec<u8>> = self
+            .main()
+            .read((org.clone(), id.clone()), |tx, (org, id)| {
+                Box::pin(async move {
+                    let sql = "SELECT result FROM executions WHERE org_id = $1 AND id = $2";
+                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("execution"))?.get("result")
+                })
+            })
+            .await?;
+        let Some(sealed) = sealed else { return Ok(None) };
+        let plain = self.open_sealed(org, &result_place(id), &sealed).await?;
+        serde_json::from_slice(&plain).map(Some).map_err(StoreError::db)
+    }
+}
+
+impl Store {
     /// The server's agreement that work may begin. Asking again is harmless.
     pub async fn start(
         &self,
@@ -431,22 +449,6 @@ impl Store {
             .await?;
         self.wake_for(&written.job);
         Ok(written)
-    }
-
-    /// The result of an execution, opened.
-    pub async fn result(&self, org: &model::OrgId, id: &ExecutionId) -> Result<Option<ExecutionResult>> {
-        let sealed: Option<Vec<u8>> = self
-            .main()
-            .read((org.clone(), id.clone()), |tx, (org, id)| {
-                Box::pin(async move {
-                    let sql = "SELECT result FROM executions WHERE org_id = $1 AND id = $2";
-                    tx.get(sql, params![&org, &id]).await?.ok_or(StoreError::NotFound("execution"))?.get("result")
-                })
-            })
-            .await?;
-        let Some(sealed) = sealed else { return Ok(None) };
-        let plain = self.open_sealed(org, &result_place(id), &sealed).await?;
-        serde_json::from_slice(&plain).map(Some).map_err(StoreError::db)
     }
 
     /// Ends leases that ran out: claims go back to the queue, started executions become unknown.

@@ -23,7 +23,7 @@ use crate::idempotency::{Idempotency, idempotent, remember, same_request};
 use crate::jobs::action_runs::ActionRun;
 use crate::jobs::queue::Assigned;
 use crate::registry::builds::{self, Build};
-use crate::{Result, Store, StoreError, workflows};
+use crate::{Reader, Refused, Result, Revision, Store, StoreError, terraform, workflows};
 
 table! {
     #[derive(Debug, Clone)]
@@ -83,6 +83,8 @@ pub struct NewJob {
     pub build: Option<Box<Build>>,
     /// The step that it is for; a second job for the same step is the first one.
     pub step_id: Option<StepId>,
+    /// The earlier state that the job makes the current one again: who asked for it is noted.
+    pub restores: Option<Revision>,
     pub now: Timestamp,
 }
 
@@ -216,26 +218,7 @@ pub(crate) fn spec_place(job: &JobId) -> String {
     format!("jobs|{job}|spec")
 }
 
-impl Store {
-    /// Queues a job; the runner is woken after the commit.
-    pub async fn enqueue(&self, mut new: NewJob, idem: Option<Idempotency>) -> Result<Queued> {
-        let keys = self.org_keys(&new.org_id).await?;
-        new.spec = keys.seal(&spec_place(&new.id), &new.spec);
-        let (runner, org) = (new.runner_id.clone(), new.org_id.clone());
-        let queued = self
-            .main()
-            .write_announced(
-                (new, idem),
-                |tx, (new, idem)| Box::pin(insert_job(tx, new, idem.as_ref())),
-                || self.notifier().wake(topic::queued(&runner)),
-            )
-            .await?;
-        // Who began to look before the commit and parks only now.
-        self.notifier().wake(topic::runner(&runner));
-        self.notifier().wake(topic::org(&org));
-        Ok(queued)
-    }
-
+impl Reader {
     pub async fn job(&self, org: &OrgId, id: &JobId) -> Result<Job> {
         self.main()
             .glance((org.clone(), id.clone()), |tx, (org, id)| {
@@ -304,82 +287,6 @@ impl Store {
             .await
     }
 
-    /// Cancels a job: at once while nobody has started it; otherwise the runner is told until the result is in.
-    pub async fn cancel(&self, org: &OrgId, id: &JobId, actor: &str, now: Timestamp) -> Result<Job> {
-        let job = self
-            .main()
-            .write((org.clone(), id.clone(), actor.to_owned(), now), |tx, (org, id, actor, now)| { Box::pin(async move {
-                    let mut job = job_by_id(tx, id).await?;
-                    if job.org_id != *org {
-                        return Err(StoreError::NotFound("job"));
-                    }
-                    match job.state {
-                        JobState::Queued | JobState::Claimed => {
-                            let withdraw = JobEvent::Withdraw(Outcome::Cancelled);
-                            let reason = "cancelled before it started";
-                            move_job(tx, &mut job, withdraw, reason, Some("cancelled"), actor, *now).await?;
-                            executions::end_current(tx, &job, "cancelled", reason, *now).await?;
-                        }
-                        JobState::Unknown if job.released => {
-                            let text = "nobody works on this job any more, so there is nothing to cancel; look at what it was to change, then say how it ended with `ferry jobs settle`";
-                            return Err(StoreError::Conflict(text.into()));
-                        }
-                        JobState::Running | JobState::Unknown if job.cancel_at.is_none() => {
-                            tx.exec_later("UPDATE jobs SET cancel_at = $2, updated_at = $2 WHERE id = $1", params![&id, now])
-                                .await?;
-                            job.cancel_at = Some(*now);
-                            let subject = ("job", job.id.as_str());
-                            let data = serde_json::json!({});
-                            let kind = "job.cancel-requested";
-                            record(tx, Note { org, now: *now, kind, subject, actor, data }).await?;
-                        }
-                        // Asking twice, or too late, changes nothing.
-                        JobState::Running
-                        | JobState::Unknown
-                        | JobState::Finished
-                        | JobState::Failed
-                        | JobState::TimedOut
-                        | JobState::Cancelled
-                        | JobState::NotAttempted => {}
-                    }
-                    Ok(job)
-                }) })
-            .await?;
-        self.wake_for(&job);
-        Ok(job)
-    }
-
-    /// Records how an unknown job ended, as someone saw by looking.
-    pub async fn settle(
-        &self,
-        org: &OrgId,
-        id: &JobId,
-        outcome: Outcome,
-        reason: &str,
-        actor: &str,
-        now: Timestamp,
-    ) -> Result<Job> {
-        let job = self
-            .main()
-            .write(
-                (org.clone(), id.clone(), reason.to_owned(), actor.to_owned(), outcome, now),
-                |tx, (org, id, reason, actor, outcome, now)| {
-                    Box::pin(async move {
-                        let mut job = job_by_id(tx, id).await?;
-                        if job.org_id != *org {
-                            return Err(StoreError::NotFound("job"));
-                        }
-                        move_job(tx, &mut job, JobEvent::Settle(*outcome), reason, Some(SETTLED), actor, *now).await?;
-                        executions::end_current(tx, &job, JobState::from(*outcome).as_str(), reason, *now).await?;
-                        Ok(job)
-                    })
-                },
-            )
-            .await?;
-        self.wake_for(&job);
-        Ok(job)
-    }
-
     /// Ends queued jobs whose time in the queue is over. Returns them as they were, with the reasons they waited for.
     pub async fn queue_timeouts(&self, now: Timestamp, limit: u64) -> Result<Vec<Job>> {
         self.main()
@@ -390,25 +297,6 @@ impl Store {
                 })
             })
             .await
-    }
-
-    pub async fn end_queued(&self, job: &Job, waited_for: &str, now: Timestamp) -> Result<()> {
-        let job = self
-            .main()
-            .write((job.id.clone(), waited_for.to_owned(), now), |tx, (id, waited_for, now)| {
-                Box::pin(async move {
-                    let mut job = job_by_id(tx, id).await?;
-                    if job.state == JobState::Queued && job.queue_until < *now {
-                        let reason = format!("waited too long in the queue: {waited_for}");
-                        let event = JobEvent::Withdraw(Outcome::TimedOut);
-                        move_job(tx, &mut job, event, &reason, Some("queue_timeout"), "ferry", *now).await?;
-                    }
-                    Ok(job)
-                })
-            })
-            .await?;
-        self.wake_for(&job);
-        Ok(())
     }
 
     pub(crate) fn wake_for(&self, job: &Job) {
@@ -455,6 +343,126 @@ impl Store {
     /// Opens the sealed spec of a job that was just claimed.
     pub async fn open_spec(&self, assigned: &Assigned) -> Result<Vec<u8>> {
         self.open_sealed(&assigned.job.org_id, &spec_place(&assigned.job.id), &assigned.spec).await
+    }
+}
+
+impl Store {
+    /// Queues a job; the runner is woken after the commit.
+    pub async fn enqueue(&self, mut new: NewJob, idem: Option<Idempotency>) -> Result<Queued> {
+        let keys = self.org_keys(&new.org_id).await?;
+        new.spec = keys.seal(&spec_place(&new.id), &new.spec);
+        let (runner, org) = (new.runner_id.clone(), new.org_id.clone());
+        let queued = self
+            .main()
+            .write_announced(
+                (new, idem),
+                |tx, (new, idem)| Box::pin(insert_job(tx, new, idem.as_ref())),
+                || self.notifier().wake(topic::queued(&runner)),
+            )
+            .await?;
+        // Who began to look before the commit and parks only now.
+        self.notifier().wake(topic::runner(&runner));
+        self.notifier().wake(topic::org(&org));
+        Ok(queued)
+    }
+
+    /// Cancels a job: at once while nobody has started it; otherwise the runner is told until the result is in.
+    pub async fn cancel(&self, org: &OrgId, id: &JobId, actor: &str, now: Timestamp) -> Result<Job> {
+        let job = self
+            .main()
+            .write((org.clone(), id.clone(), actor.to_owned(), now), |tx, (org, id, actor, now)| {
+                Box::pin(async move {
+                    let mut job = job_by_id(tx, id).await?;
+                    if job.org_id != *org {
+                        return Err(StoreError::NotFound("job"));
+                    }
+                    match job.state {
+                        JobState::Queued | JobState::Claimed => {
+                            let withdraw = JobEvent::Withdraw(Outcome::Cancelled);
+                            let reason = "cancelled before it started";
+                            move_job(tx, &mut job, withdraw, reason, Some("cancelled"), actor, *now).await?;
+                            executions::end_current(tx, &job, "cancelled", reason, *now).await?;
+                        }
+                        JobState::Unknown if job.released => {
+                            return Err(Refused::NothingToCancel(job.id).into());
+                        }
+                        JobState::Running | JobState::Unknown if job.cancel_at.is_none() => {
+                            tx.exec_later(
+                                "UPDATE jobs SET cancel_at = $2, updated_at = $2 WHERE id = $1",
+                                params![&id, now],
+                            )
+                            .await?;
+                            job.cancel_at = Some(*now);
+                            let subject = ("job", job.id.as_str());
+                            let data = serde_json::json!({});
+                            let kind = "job.cancel-requested";
+                            record(tx, Note { org, now: *now, kind, subject, actor, data }).await?;
+                        }
+                        // Asking twice, or too late, changes nothing.
+                        JobState::Running
+                        | JobState::Unknown
+                        | JobState::Finished
+                        | JobState::Failed
+                        | JobState::TimedOut
+                        | JobState::Cancelled
+                        | JobState::NotAttempted => {}
+                    }
+                    Ok(job)
+                })
+            })
+            .await?;
+        self.wake_for(&job);
+        Ok(job)
+    }
+
+    /// Records how an unknown job ended, as someone saw by looking.
+    pub async fn settle(
+        &self,
+        org: &OrgId,
+        id: &JobId,
+        outcome: Outcome,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<Job> {
+        let job = self
+            .main()
+            .write(
+                (org.clone(), id.clone(), reason.to_owned(), actor.to_owned(), outcome, now),
+                |tx, (org, id, reason, actor, outcome, now)| {
+                    Box::pin(async move {
+                        let mut job = job_by_id(tx, id).await?;
+                        if job.org_id != *org {
+                            return Err(StoreError::NotFound("job"));
+                        }
+                        move_job(tx, &mut job, JobEvent::Settle(*outcome), reason, Some(SETTLED), actor, *now).await?;
+                        executions::end_current(tx, &job, JobState::from(*outcome).as_str(), reason, *now).await?;
+                        Ok(job)
+                    })
+                },
+            )
+            .await?;
+        self.wake_for(&job);
+        Ok(job)
+    }
+
+    pub async fn end_queued(&self, job: &Job, waited_for: &str, now: Timestamp) -> Result<()> {
+        let job = self
+            .main()
+            .write((job.id.clone(), waited_for.to_owned(), now), |tx, (id, waited_for, now)| {
+                Box::pin(async move {
+                    let mut job = job_by_id(tx, id).await?;
+                    if job.state == JobState::Queued && job.queue_until < *now {
+                        let reason = format!("waited too long in the queue: {waited_for}");
+                        let event = JobEvent::Withdraw(Outcome::TimedOut);
+                        move_job(tx, &mut job, event, &reason, Some("queue_timeout"), "ferry", *now).await?;
+                    }
+                    Ok(job)
+                })
+            })
+            .await?;
+        self.wake_for(&job);
+        Ok(())
     }
 
     /// Deletes health checks that ended before then, with their logs: the last one of each runner is kept with the runner.
@@ -544,7 +552,7 @@ async fn insert_job(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>) -
     if let Some(step) = &new.step_id {
         let open = "SELECT 1 FROM workflow_steps WHERE id = $1 AND status = 'in-progress'";
         if tx.get(open, params![step]).await?.is_none() {
-            return Err(StoreError::Conflict("the step has ended already".into()));
+            return Err(Refused::StepEnded.into());
         }
     }
     let row = row.ok_or(StoreError::NotFound("runner"))?;
@@ -588,6 +596,9 @@ async fn insert_job(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>) -
     }
     if let Some(build) = &new.build {
         builds::insert(tx, build).await?;
+    }
+    if let Some(revision) = &new.restores {
+        terraform::note_restore(tx, revision, new).await?;
     }
     remember(tx, idem, new.id.as_str(), now).await?;
     let job = Job {

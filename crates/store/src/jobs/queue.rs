@@ -12,7 +12,7 @@ use crate::db::{Row, Table, Tx, Value, made_once, params};
 use crate::events::notify::topic;
 use crate::jobs::executions::{self, ExecutionRow};
 use crate::jobs::{self, Job, job_by_id, move_job};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 /// What a poll of a runner asks for.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ pub struct Assigned {
 /// How many jobs one poll may take.
 pub const CLAIMS_PER_POLL: usize = 16;
 
-impl Store {
+impl Reader {
     /// One look of a runner at the queue: its list is compared with ours, and cancellations are collected. `None` when there
     /// is something to write, or to claim: then `poll` does it. Most looks find nothing, and cost no write.
     pub async fn look(&self, input: &PollInput) -> Result<Option<PollOutput>> {
@@ -73,7 +73,9 @@ impl Store {
             .await?;
         Ok(found.is_quiet().then_some(found.output))
     }
+}
 
+impl Store {
     /// Looks, writes what follows from the runner's list, and claims jobs, by priority, then oldest first. One transaction.
     pub async fn poll(&self, input: PollInput) -> Result<PollOutput> {
         let output =
@@ -146,7 +148,7 @@ async fn look(tx: &mut Tx<'_>, input: &PollInput, aim: Aim) -> Result<Found> {
     // A poll that claimed something speaks for its runner from then on: one that comes later and was sent before it has
     // an old list, and would give jobs up that run.
     if input.order <= (row.get("poll_process")?, row.get("poll_seq")?) {
-        return Err(StoreError::Conflict("a newer poll of this runner took its place".into()));
+        return Err(Refused::OlderPoll.into());
     }
     let queued: bool = row.get("queued")?;
     let mut found = Found {

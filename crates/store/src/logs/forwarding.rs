@@ -4,7 +4,7 @@ use model::{ExecutionId, OrgId, Timestamp};
 
 use crate::db::{Row, params};
 use crate::jobs::executions::{self, ExecutionRow};
-use crate::{Result, Store};
+use crate::{Reader, Result, Store};
 
 /// A log that is to be forwarded from some chunk on.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub struct Forwarding {
     pub from_seq: u64,
 }
 
-impl Store {
+impl Reader {
     /// Logs with something that no collector has yet, which somebody wrote to since then.
     pub async fn forwardable(&self, since: Timestamp, now: Timestamp, limit: u64) -> Result<Vec<Forwarding>> {
         self.logs_db()
@@ -29,6 +29,13 @@ impl Store {
             .await
     }
 
+    /// An execution by its id alone, for those who look after all of them.
+    pub async fn execution_of_anyone(&self, id: &ExecutionId) -> Result<ExecutionRow> {
+        self.main().glance(id.clone(), |tx, id| Box::pin(async move { executions::by_id(tx, id).await })).await
+    }
+}
+
+impl Store {
     /// Takes a log in hand, so that nobody else forwards it until then; false: somebody does, or has.
     pub async fn take_forwarding(&self, of: &Forwarding, now: Timestamp, until: Timestamp) -> Result<bool> {
         self.logs_db()
@@ -48,10 +55,5 @@ impl Store {
                 }) })
             .await?;
         Ok(())
-    }
-
-    /// An execution by its id alone, for those who look after all of them.
-    pub async fn execution_of_anyone(&self, id: &ExecutionId) -> Result<ExecutionRow> {
-        self.main().glance(id.clone(), |tx, id| Box::pin(async move { executions::by_id(tx, id).await })).await
     }
 }

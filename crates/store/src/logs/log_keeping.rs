@@ -5,7 +5,7 @@ use model::{ExecutionId, OrgId, Timestamp};
 
 use crate::db::params;
 use crate::logs::{LogAt, unpack_batch};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Result, Store, StoreError};
 
 /// What an org wants kept of its logs; None: all of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct LogHead {
     pub deleted_at: Option<Timestamp>,
 }
 
-impl Store {
+impl Reader {
     pub async fn log_rules(&self, org: &OrgId) -> Result<LogRules> {
         self.logs_db()
             .read(org.clone(), |tx, org| {
@@ -41,19 +41,6 @@ impl Store {
                     Ok(LogRules { retention_s: row.get("retention_s")?, quota_bytes: row.get("quota_bytes")? })
                 })
             })
-            .await
-    }
-
-    pub async fn set_log_rules(&self, org: &OrgId, rules: LogRules) -> Result<()> {
-        self.logs_db()
-            .write((org.clone(), rules), |tx, (org, rules)| { Box::pin(async move {
-                    tx.exec(
-                        "INSERT INTO log_rules (org_id, retention_s, quota_bytes) VALUES ($1, $2, $3) ON CONFLICT (org_id) DO UPDATE SET retention_s = $2, quota_bytes = $3",
-                        params![&org, rules.retention_s, rules.quota_bytes],
-                    )
-                    .await?;
-                    Ok(())
-                }) })
             .await
     }
 
@@ -83,6 +70,76 @@ impl Store {
                     })
                 })
             })
+            .await
+    }
+
+    /// Executions that have a log, from the one after `after` on.
+    pub async fn logs_after(&self, after: &str, limit: u64) -> Result<Vec<(OrgId, ExecutionId)>> {
+        self.logs_db()
+            .read((after.to_owned(), limit), |tx, (after, limit)| { Box::pin(async move {
+                    let sql = "SELECT org_id, execution_id FROM log_heads WHERE execution_id > $1 AND deleted_at IS NULL ORDER BY execution_id LIMIT $2";
+                    let rows = tx.query(sql, params![after, limit]).await?;
+                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("execution_id")?))).collect()
+                }) })
+            .await
+    }
+
+    /// Reads a log from its first chunk to its last: every number once, every checksum right, every pipe without a hole that is
+    /// not marked. Returns how many chunks there are, or what is wrong.
+    pub async fn verify_log(&self, execution: &ExecutionId) -> Result<std::result::Result<u64, String>> {
+        let head = self.log_state(execution).await?;
+        let mut next = head.first_seq;
+        let mut ends = std::collections::BTreeMap::new();
+        loop {
+            let chunks = match self.log_block(execution, LogAt::From(next)).await {
+                Ok(chunks) => chunks,
+                Err(StoreError::NotFound(_)) => {
+                    return Ok(Err(format!("the segment with chunk {next} is not in the blob store")));
+                }
+                Err(error @ (StoreError::Refused(_) | StoreError::Db { transient: false, .. })) => {
+                    return Ok(Err(format!("chunk {next} can't be read: {error}")));
+                }
+                Err(error) => return Err(error),
+            };
+            if chunks.is_empty() {
+                break;
+            }
+            for chunk in chunks {
+                if chunk.seq != next {
+                    return Ok(Err(format!("after chunk {next} comes {}", chunk.seq)));
+                }
+                next += 1;
+                if chunk.pipe.holds_records() {
+                    continue;
+                }
+                // What came before the first one that is here was deleted.
+                let end = ends.entry(chunk.pipe).or_insert(if head.first_seq == 0 { 0 } else { chunk.offset });
+                if chunk.offset != *end {
+                    let pipe = chunk.pipe.as_str();
+                    return Ok(Err(format!(
+                        "chunk {} begins at byte {} of {pipe}, not at {end}",
+                        chunk.seq, chunk.offset
+                    )));
+                }
+                *end += chunk.body.len();
+            }
+        }
+        let whole = next >= head.next_seq;
+        Ok(if whole { Ok(next) } else { Err(format!("it ends after {next} chunks, and {} were taken", head.next_seq)) })
+    }
+}
+
+impl Store {
+    pub async fn set_log_rules(&self, org: &OrgId, rules: LogRules) -> Result<()> {
+        self.logs_db()
+            .write((org.clone(), rules), |tx, (org, rules)| { Box::pin(async move {
+                    tx.exec(
+                        "INSERT INTO log_rules (org_id, retention_s, quota_bytes) VALUES ($1, $2, $3) ON CONFLICT (org_id) DO UPDATE SET retention_s = $2, quota_bytes = $3",
+                        params![&org, rules.retention_s, rules.quota_bytes],
+                    )
+                    .await?;
+                    Ok(())
+                }) })
             .await
     }
 
@@ -119,61 +176,6 @@ impl Store {
     /// Deletes a log for good; that it was deleted stays known.
     pub async fn erase_log(&self, execution: &ExecutionId, now: Timestamp) -> Result<()> {
         self.delete_log(execution, Some(now)).await
-    }
-
-    /// Executions that have a log, from the one after `after` on.
-    pub async fn logs_after(&self, after: &str, limit: u64) -> Result<Vec<(OrgId, ExecutionId)>> {
-        self.logs_db()
-            .read((after.to_owned(), limit), |tx, (after, limit)| { Box::pin(async move {
-                    let sql = "SELECT org_id, execution_id FROM log_heads WHERE execution_id > $1 AND deleted_at IS NULL ORDER BY execution_id LIMIT $2";
-                    let rows = tx.query(sql, params![after, limit]).await?;
-                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("execution_id")?))).collect()
-                }) })
-            .await
-    }
-
-    /// Reads a log from its first chunk to its last: every number once, every checksum right, every pipe without a hole that is
-    /// not marked. Returns how many chunks there are, or what is wrong.
-    pub async fn verify_log(&self, execution: &ExecutionId) -> Result<std::result::Result<u64, String>> {
-        let head = self.log_state(execution).await?;
-        let mut next = head.first_seq;
-        let mut ends = std::collections::BTreeMap::new();
-        loop {
-            let chunks = match self.log_block(execution, LogAt::From(next)).await {
-                Ok(chunks) => chunks,
-                Err(StoreError::NotFound(_)) => {
-                    return Ok(Err(format!("the segment with chunk {next} is not in the blob store")));
-                }
-                Err(error @ (StoreError::Conflict(_) | StoreError::Db { transient: false, .. })) => {
-                    return Ok(Err(format!("chunk {next} can't be read: {error}")));
-                }
-                Err(error) => return Err(error),
-            };
-            if chunks.is_empty() {
-                break;
-            }
-            for chunk in chunks {
-                if chunk.seq != next {
-                    return Ok(Err(format!("after chunk {next} comes {}", chunk.seq)));
-                }
-                next += 1;
-                if chunk.pipe.holds_records() {
-                    continue;
-                }
-                // What came before the first one that is here was deleted.
-                let end = ends.entry(chunk.pipe).or_insert(if head.first_seq == 0 { 0 } else { chunk.offset });
-                if chunk.offset != *end {
-                    let pipe = chunk.pipe.as_str();
-                    return Ok(Err(format!(
-                        "chunk {} begins at byte {} of {pipe}, not at {end}",
-                        chunk.seq, chunk.offset
-                    )));
-                }
-                *end += chunk.body.len();
-            }
-        }
-        let whole = next >= head.next_seq;
-        Ok(if whole { Ok(next) } else { Err(format!("it ends after {next} chunks, and {} were taken", head.next_seq)) })
     }
 }
 

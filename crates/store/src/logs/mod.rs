@@ -17,7 +17,7 @@ use model::{ExecutionId, OrgId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::db::{Row, Tx, params};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 /// A run of chunks, still compressed: from the hot table, or a segment in the blob store.
 enum LogPiece {
@@ -66,8 +66,8 @@ const SEAL_ROWS: u64 = 4096;
 
 /// Decompresses a batch as a runner sends it; bounded.
 pub fn unpack_batch(data: &[u8]) -> Result<Vec<Chunk>> {
-    let plain = zstd::bulk::decompress(data, BATCH_PLAIN).map_err(|e| StoreError::Conflict(e.to_string()))?;
-    Chunk::decode_all(&plain).map_err(|e| StoreError::Conflict(e.to_string()))
+    let plain = zstd::bulk::decompress(data, BATCH_PLAIN).map_err(|_| Refused::UnreadableBatch)?;
+    Chunk::decode_all(&plain).map_err(|_| Refused::UnreadableBatch.into())
 }
 
 /// Decompresses frames that were put one after the other; bounded, as they were when they were put there.
@@ -82,51 +82,7 @@ fn unpack_segment(data: &[u8]) -> Result<Vec<Chunk>> {
     Chunk::decode_all(&plain).map_err(StoreError::db)
 }
 
-impl Store {
-    /// Appends a batch (`data`, which unpacks to `chunks`) if it is the next one; a log that was deleted goes on from there. Returns the number that is wanted next: a
-    /// batch that is already there changes nothing, one that would leave a hole is refused.
-    pub async fn append_log(
-        &self,
-        org: &OrgId,
-        execution: &ExecutionId,
-        chunks: &[Chunk],
-        data: Vec<u8>,
-        now: Timestamp,
-    ) -> Result<u64> {
-        let Some(first_seq) = chunks.first().map(|c| c.seq) else { return self.log_head(execution).await };
-        let next_seq = first_seq + chunks.len() as u64;
-        let first_ns = chunks.first().map_or(0, |c| c.time_ns);
-        let plain: u64 = chunks.iter().map(plain_bytes).sum();
-        self.logs_db()
-            .write((org.clone(), execution.clone(), data, now, first_seq, next_seq, first_ns, plain), |tx, (org, execution, data, now, first_seq, next_seq, first_ns, plain)| { Box::pin(async move {
-                    let head = tx
-                        .get("SELECT next_seq FROM log_heads WHERE execution_id = $1", params![&execution])
-                        .await?
-                        .map(|row| row.get::<u64>("next_seq"))
-                        .transpose()?;
-                    let expected = head.unwrap_or(0);
-                    if *next_seq <= expected {
-                        return Ok(expected);
-                    }
-                    if *first_seq != expected {
-                        return Err(StoreError::LogOutOfOrder { next_seq: expected });
-                    }
-                    let size = data.len() as i64;
-                    tx.exec(
-                        "INSERT INTO log_chunks (execution_id, first_seq, next_seq, first_ns, plain_bytes, data) VALUES ($1, $2, $3, $4, $5, $6)",
-                        params![&execution, first_seq, next_seq, first_ns, plain, data],
-                    )
-                    .await?;
-                    tx.exec(
-                        "INSERT INTO log_heads (execution_id, org_id, next_seq, size_bytes, hot_bytes, updated_at) VALUES ($1, $2, $3, $4, $4, $5) ON CONFLICT (execution_id) DO UPDATE SET next_seq = $3, size_bytes = log_heads.size_bytes + $4, hot_bytes = log_heads.hot_bytes + $4, updated_at = $5, deleted_at = NULL",
-                        params![&execution, &org, next_seq, size, now],
-                    )
-                    .await?;
-                    Ok(*next_seq)
-                }) })
-            .await
-    }
-
+impl Reader {
     /// How many chunks of an execution are here.
     pub async fn log_head(&self, execution: &ExecutionId) -> Result<u64> {
         Ok(self.log_state(execution).await?.next_seq)
@@ -237,6 +193,73 @@ impl Store {
                         )
                         .await?;
                     rows.iter().map(|row| Ok((row.get("org_id")?, row.get("execution_id")?))).collect()
+                }) })
+            .await
+    }
+
+    pub async fn has_archive(&self, org: &OrgId, digest: &model::Digest) -> Result<bool> {
+        Ok(self.archive_size(org, digest).await?.is_some())
+    }
+
+    /// The bytes of an archive.
+    pub async fn archive(&self, org: &OrgId, digest: &model::Digest) -> Result<bytes::Bytes> {
+        self.blobs().get(&archive_key(org, digest)).await
+    }
+
+    /// How many bytes an archive has, where it is here.
+    pub async fn archive_size(&self, org: &OrgId, digest: &model::Digest) -> Result<Option<u64>> {
+        self.main()
+            .read((org.clone(), digest.clone()), |tx, (org, digest)| {
+                Box::pin(async move {
+                    let sql = "SELECT size_bytes FROM archives WHERE org_id = $1 AND digest = $2";
+                    tx.get(sql, params![&org, digest.as_str()]).await?.map(|row| row.get("size_bytes")).transpose()
+                })
+            })
+            .await
+    }
+}
+
+impl Store {
+    /// Appends a batch (`data`, which unpacks to `chunks`) if it is the next one; a log that was deleted goes on from there. Returns the number that is wanted next: a
+    /// batch that is already there changes nothing, one that would leave a hole is refused.
+    pub async fn append_log(
+        &self,
+        org: &OrgId,
+        execution: &ExecutionId,
+        chunks: &[Chunk],
+        data: Vec<u8>,
+        now: Timestamp,
+    ) -> Result<u64> {
+        let Some(first_seq) = chunks.first().map(|c| c.seq) else { return self.log_head(execution).await };
+        let next_seq = first_seq + chunks.len() as u64;
+        let first_ns = chunks.first().map_or(0, |c| c.time_ns);
+        let plain: u64 = chunks.iter().map(plain_bytes).sum();
+        self.logs_db()
+            .write((org.clone(), execution.clone(), data, now, first_seq, next_seq, first_ns, plain), |tx, (org, execution, data, now, first_seq, next_seq, first_ns, plain)| { Box::pin(async move {
+                    let head = tx
+                        .get("SELECT next_seq FROM log_heads WHERE execution_id = $1", params![&execution])
+                        .await?
+                        .map(|row| row.get::<u64>("next_seq"))
+                        .transpose()?;
+                    let expected = head.unwrap_or(0);
+                    if *next_seq <= expected {
+                        return Ok(expected);
+                    }
+                    if *first_seq != expected {
+                        return Err(StoreError::LogOutOfOrder { next_seq: expected });
+                    }
+                    let size = data.len() as i64;
+                    tx.exec(
+                        "INSERT INTO log_chunks (execution_id, first_seq, next_seq, first_ns, plain_bytes, data) VALUES ($1, $2, $3, $4, $5, $6)",
+                        params![&execution, first_seq, next_seq, first_ns, plain, data],
+                    )
+                    .await?;
+                    tx.exec(
+                        "INSERT INTO log_heads (execution_id, org_id, next_seq, size_bytes, hot_bytes, updated_at) VALUES ($1, $2, $3, $4, $4, $5) ON CONFLICT (execution_id) DO UPDATE SET next_seq = $3, size_bytes = log_heads.size_bytes + $4, hot_bytes = log_heads.hot_bytes + $4, updated_at = $5, deleted_at = NULL",
+                        params![&execution, &org, next_seq, size, now],
+                    )
+                    .await?;
+                    Ok(*next_seq)
                 }) })
             .await
     }
@@ -353,22 +376,6 @@ impl Store {
                     .await?;
                     Ok(())
                 }) })
-            .await
-    }
-
-    pub async fn has_archive(&self, org: &OrgId, digest: &model::Digest) -> Result<bool> {
-        Ok(self.archive_size(org, digest).await?.is_some())
-    }
-
-    /// How many bytes an archive has, where it is here.
-    pub async fn archive_size(&self, org: &OrgId, digest: &model::Digest) -> Result<Option<u64>> {
-        self.main()
-            .read((org.clone(), digest.clone()), |tx, (org, digest)| {
-                Box::pin(async move {
-                    let sql = "SELECT size_bytes FROM archives WHERE org_id = $1 AND digest = $2";
-                    tx.get(sql, params![&org, digest.as_str()]).await?.map(|row| row.get("size_bytes")).transpose()
-                })
-            })
             .await
     }
 }

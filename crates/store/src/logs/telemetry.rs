@@ -5,7 +5,7 @@ use model::{ExecutionId, OrgId, RunnerId, Timestamp, TokenId};
 
 use crate::db::{Tx, params};
 use crate::people::accounts::telemetry_hash;
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Result, Store, StoreError};
 
 /// Largest batch before compression: what a batch of a runner may be.
 const BATCH_BYTES: usize = 2 << 20;
@@ -14,7 +14,7 @@ const BATCH_BYTES: usize = 2 << 20;
 const TELEMETRY_S: u64 = 30 * 86_400;
 const TELEMETRY_BYTES_MAX: u64 = 1 << 30;
 
-impl Store {
+impl Reader {
     /// The runner that a telemetry token speaks for, and its org.
     pub async fn authenticate_telemetry(&self, token: &str, now: Timestamp) -> Result<(TokenId, OrgId, RunnerId)> {
         self.main()
@@ -25,7 +25,9 @@ impl Store {
                 }) })
             .await
     }
+}
 
+impl Store {
     /// Appends records to a runner's telemetry, in the order in which they are given; all of them or none.
     pub async fn append_records(
         &self,
@@ -85,6 +87,34 @@ struct Oldest {
     until_ns: u64,
 }
 
+impl Reader {
+    async fn oldest_segment(&self, log: &ExecutionId) -> Result<Option<Oldest>> {
+        self.logs_db()
+            .read(log.clone(), |tx, log| { Box::pin(async move {
+                    let sql = "SELECT first_ns, next_seq, blob_key, size_bytes FROM log_segments WHERE execution_id = $1 ORDER BY first_seq LIMIT 2";
+                    let segments = tx.query(sql, params![&log]).await?;
+                    let Some(oldest) = segments.first() else { return Ok(None) };
+                    let until_ns = match segments.get(1) {
+                        Some(next) => next.get("first_ns")?,
+                        None => {
+                            let sql = "SELECT first_ns FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT 1";
+                            match tx.get(sql, params![&log]).await? {
+                                Some(hot) => hot.get("first_ns")?,
+                                None => {
+                                    let sql = "SELECT updated_at FROM log_heads WHERE execution_id = $1";
+                                    let head = tx.get(sql, params![&log]).await?;
+                                    let head = head.ok_or_else(|| StoreError::corrupt("log head"))?;
+                                    head.get::<Timestamp>("updated_at")?.nanos()
+                                }
+                            }
+                        }
+                    };
+                    Ok(Some(Oldest { next_seq: oldest.get("next_seq")?, blob_key: oldest.get("blob_key")?, size_bytes: oldest.get("size_bytes")?, until_ns }))
+                }) })
+            .await
+    }
+}
+
 impl Store {
     /// Deletes the oldest segments of logs without an end: those that are older than the org wants, and those that are too many.
     /// Returns how many.
@@ -122,32 +152,6 @@ impl Store {
             }
         }
         Ok(trimmed)
-    }
-
-    async fn oldest_segment(&self, log: &ExecutionId) -> Result<Option<Oldest>> {
-        self.logs_db()
-            .read(log.clone(), |tx, log| { Box::pin(async move {
-                    let sql = "SELECT first_ns, next_seq, blob_key, size_bytes FROM log_segments WHERE execution_id = $1 ORDER BY first_seq LIMIT 2";
-                    let segments = tx.query(sql, params![&log]).await?;
-                    let Some(oldest) = segments.first() else { return Ok(None) };
-                    let until_ns = match segments.get(1) {
-                        Some(next) => next.get("first_ns")?,
-                        None => {
-                            let sql = "SELECT first_ns FROM log_chunks WHERE execution_id = $1 ORDER BY first_seq LIMIT 1";
-                            match tx.get(sql, params![&log]).await? {
-                                Some(hot) => hot.get("first_ns")?,
-                                None => {
-                                    let sql = "SELECT updated_at FROM log_heads WHERE execution_id = $1";
-                                    let head = tx.get(sql, params![&log]).await?;
-                                    let head = head.ok_or_else(|| StoreError::corrupt("log head"))?;
-                                    head.get::<Timestamp>("updated_at")?.nanos()
-                                }
-                            }
-                        }
-                    };
-                    Ok(Some(Oldest { next_seq: oldest.get("next_seq")?, blob_key: oldest.get("blob_key")?, size_bytes: oldest.get("size_bytes")?, until_ns }))
-                }) })
-            .await
     }
 }
 

@@ -8,7 +8,7 @@ use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::runners::{NewRunner, insert_runner};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 table! {
     #[derive(Debug, Clone)]
@@ -114,27 +114,7 @@ async fn insert_token(tx: &mut Tx<'_>, new: &NewToken, now: Timestamp) -> Result
     Ok(())
 }
 
-impl Store {
-    /// Makes the first account with a token, when there is no account yet. Returns whether it did.
-    pub async fn bootstrap(&self, account: AccountId, email: &str, token: NewToken, now: Timestamp) -> Result<bool> {
-        self.main()
-            .write((account, email.to_owned(), token, now), |tx, (account, email, token, now)| {
-                Box::pin(async move {
-                    if tx.get("SELECT id FROM accounts LIMIT 1", vec![]).await?.is_some() {
-                        return Ok(false);
-                    }
-                    tx.exec(
-                        "INSERT INTO accounts (id, email, created_at) VALUES ($1, $2, $3)",
-                        params![&account, email, now],
-                    )
-                    .await?;
-                    insert_token(tx, token, *now).await?;
-                    Ok(true)
-                })
-            })
-            .await
-    }
-
+impl Reader {
     /// Finds the owner of a token that is neither revoked nor expired.
     pub async fn authenticate(&self, token: &str, now: Timestamp) -> Result<TokenOwner> {
         self.main()
@@ -155,6 +135,76 @@ impl Store {
                     }
                     Ok(TokenOwner { token_id: row.get("id")?, token_name: row.get("name")?, account, org_id: row.get("org_id")?, role: row.get("role")?, members })
                 }) })
+            .await
+    }
+
+    pub async fn org(&self, id: &OrgId) -> Result<Org> {
+        self.main()
+            .glance(id.clone(), |tx, id| {
+                Box::pin(async move {
+                    let sql = select!(Org, "WHERE id = $1");
+                    Org::from_row(&tx.get(sql, params![&id]).await?.ok_or(StoreError::NotFound("org"))?)
+                })
+            })
+            .await
+    }
+
+    pub async fn orgs_of(&self, account: &AccountId) -> Result<Vec<Org>> {
+        self.main()
+            .read(account.clone(), |tx, account| {
+                Box::pin(async move {
+                    let sql =
+                        select!(Org, "WHERE id IN (SELECT org_id FROM members WHERE account_id = $1) ORDER BY id DESC");
+                    tx.query(sql, params![&account]).await?.iter().map(Org::from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// Tokens that are good for this org alone, and those of the account itself, which are good for all its orgs.
+    pub async fn tokens(&self, org: &OrgId, account: &AccountId, offset: u64, limit: u64) -> Result<Vec<Token>> {
+        self.main()
+            .read((org.clone(), account.clone(), offset, limit), |tx, (org, account, offset, limit)| {
+                Box::pin(async move {
+                    let sql = select!(
+                        Token,
+                        "WHERE org_id = $1 OR (org_id IS NULL AND account_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
+                    );
+                    tx.query(sql, params![&org, &account, limit, offset]).await?.iter().map(Token::from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// Whether a token is neither revoked nor expired: asked again and again while something long is sent to its owner.
+    pub async fn token_is_good(&self, id: &TokenId, now: Timestamp) -> Result<bool> {
+        self.main()
+            .glance((id.clone(), now), |tx, (id, now)| { Box::pin(async move {
+                    let sql = "SELECT id FROM tokens WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";
+                    Ok(tx.get(sql, params![&id, now]).await?.is_some())
+                }) })
+            .await
+    }
+}
+
+impl Store {
+    /// Makes the first account with a token, when there is no account yet. Returns whether it did.
+    pub async fn bootstrap(&self, account: AccountId, email: &str, token: NewToken, now: Timestamp) -> Result<bool> {
+        self.main()
+            .write((account, email.to_owned(), token, now), |tx, (account, email, token, now)| {
+                Box::pin(async move {
+                    if tx.get("SELECT id FROM accounts LIMIT 1", vec![]).await?.is_some() {
+                        return Ok(false);
+                    }
+                    tx.exec(
+                        "INSERT INTO accounts (id, email, created_at) VALUES ($1, $2, $3)",
+                        params![&account, email, now],
+                    )
+                    .await?;
+                    insert_token(tx, token, *now).await?;
+                    Ok(true)
+                })
+            })
             .await
     }
 
@@ -212,29 +262,6 @@ impl Store {
             .await
     }
 
-    pub async fn org(&self, id: &OrgId) -> Result<Org> {
-        self.main()
-            .glance(id.clone(), |tx, id| {
-                Box::pin(async move {
-                    let sql = select!(Org, "WHERE id = $1");
-                    Org::from_row(&tx.get(sql, params![&id]).await?.ok_or(StoreError::NotFound("org"))?)
-                })
-            })
-            .await
-    }
-
-    pub async fn orgs_of(&self, account: &AccountId) -> Result<Vec<Org>> {
-        self.main()
-            .read(account.clone(), |tx, account| {
-                Box::pin(async move {
-                    let sql =
-                        select!(Org, "WHERE id IN (SELECT org_id FROM members WHERE account_id = $1) ORDER BY id DESC");
-                    tx.query(sql, params![&account]).await?.iter().map(Org::from_row).collect()
-                })
-            })
-            .await
-    }
-
     /// A token is shown once, so a repeated request can't be answered with it again.
     pub async fn create_token(
         &self,
@@ -244,10 +271,10 @@ impl Store {
         now: Timestamp,
     ) -> Result<()> {
         self.main()
-            .write((org.clone(), new, idem, now), |tx, (org, new, idem, now)| { Box::pin(async move {
+            .write((org.clone(), new, idem, now), |tx, (org, new, idem, now)| {
+                Box::pin(async move {
                     if let Some(found) = idempotent(tx, idem.as_ref()).await? {
-                        let text = format!("this request has made token {found} before, and it is shown only once; revoke it and make another");
-                        return Err(StoreError::Conflict(text));
+                        return Err(Refused::TokenShown(found).into());
                     }
                     insert_token(tx, new, *now).await?;
                     remember(tx, idem.as_ref(), new.id.as_str(), *now).await?;
@@ -260,32 +287,8 @@ impl Store {
                         data: serde_json::json!({ "name": new.name, "role": new.role }),
                     };
                     record(tx, note).await
-                }) })
-            .await
-    }
-
-    /// Tokens that are good for this org alone, and those of the account itself, which are good for all its orgs.
-    pub async fn tokens(&self, org: &OrgId, account: &AccountId, offset: u64, limit: u64) -> Result<Vec<Token>> {
-        self.main()
-            .read((org.clone(), account.clone(), offset, limit), |tx, (org, account, offset, limit)| {
-                Box::pin(async move {
-                    let sql = select!(
-                        Token,
-                        "WHERE org_id = $1 OR (org_id IS NULL AND account_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
-                    );
-                    tx.query(sql, params![&org, &account, limit, offset]).await?.iter().map(Token::from_row).collect()
                 })
             })
-            .await
-    }
-
-    /// Whether a token is neither revoked nor expired: asked again and again while something long is sent to its owner.
-    pub async fn token_is_good(&self, id: &TokenId, now: Timestamp) -> Result<bool> {
-        self.main()
-            .glance((id.clone(), now), |tx, (id, now)| { Box::pin(async move {
-                    let sql = "SELECT id FROM tokens WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";
-                    Ok(tx.get(sql, params![&id, now]).await?.is_some())
-                }) })
             .await
     }
 

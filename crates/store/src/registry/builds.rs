@@ -6,7 +6,7 @@ use model::{AccountId, AppId, BuildId, ConfigId, JobId, JobState, OrgId, Section
 use crate::db::{Table, Tx, made_once, params, select, table, text_values};
 use crate::events::notify::topic;
 use crate::events::{Note, record};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuildStatus {
@@ -114,15 +114,7 @@ pub struct BuildFilter {
     pub component: Option<String>,
 }
 
-impl Store {
-    /// A build that needs no job.
-    pub async fn add_build(&self, build: Build) -> Result<()> {
-        let org = build.org_id.clone();
-        self.main().write(build, |tx, build| Box::pin(async move { insert(tx, build).await })).await?;
-        self.notifier().wake(topic::org(&org));
-        Ok(())
-    }
-
+impl Reader {
     pub async fn build(&self, org: &OrgId, id: &BuildId) -> Result<Build> {
         self.main()
             .glance((org.clone(), id.clone()), |tx, (org, id)| {
@@ -212,6 +204,27 @@ impl Store {
             .await
     }
 
+    /// Active configs whose builds nobody has planned: org, app, config.
+    pub async fn unplanned_configs(&self, limit: u64) -> Result<Vec<(OrgId, AppId, ConfigId)>> {
+        self.main()
+            .read(limit, |tx, limit| { Box::pin(async move {
+                    let sql = "SELECT org_id, app_id, id FROM configs WHERE status = 'active' AND builds_at IS NULL ORDER BY id LIMIT $1";
+                    let rows = tx.query(sql, params![limit]).await?;
+                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("app_id")?, row.get("id")?))).collect()
+                }) })
+            .await
+    }
+}
+
+impl Store {
+    /// A build that needs no job.
+    pub async fn add_build(&self, build: Build) -> Result<()> {
+        let org = build.org_id.clone();
+        self.main().write(build, |tx, build| Box::pin(async move { insert(tx, build).await })).await?;
+        self.notifier().wake(topic::org(&org));
+        Ok(())
+    }
+
     /// Writes how an open build ended; the first to say so wins.
     pub async fn end_build(&self, build: &Build, end: BuildEnd, now: Timestamp) -> Result<Build> {
         let org = build.org_id.clone();
@@ -248,17 +261,6 @@ impl Store {
             .await?;
         self.notifier().wake(topic::org(&org));
         Ok(ended)
-    }
-
-    /// Active configs whose builds nobody has planned: org, app, config.
-    pub async fn unplanned_configs(&self, limit: u64) -> Result<Vec<(OrgId, AppId, ConfigId)>> {
-        self.main()
-            .read(limit, |tx, limit| { Box::pin(async move {
-                    let sql = "SELECT org_id, app_id, id FROM configs WHERE status = 'active' AND builds_at IS NULL ORDER BY id LIMIT $1";
-                    let rows = tx.query(sql, params![limit]).await?;
-                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("app_id")?, row.get("id")?))).collect()
-                }) })
-            .await
     }
 
     pub async fn mark_planned(&self, config: &ConfigId, now: Timestamp) -> Result<()> {
@@ -298,6 +300,38 @@ fn password_place(org: &OrgId, prefix: &str) -> String {
     format!("source_credentials|{org}|{prefix}")
 }
 
+impl Reader {
+    pub async fn source_logins(&self, org: &OrgId) -> Result<Vec<SourceLogin>> {
+        self.main()
+            .read(org.clone(), |tx, org| {
+                Box::pin(async move {
+                    let sql = select!(SourceLogin, "WHERE org_id = $1 ORDER BY prefix");
+                    tx.query(sql, params![&org]).await?.iter().map(SourceLogin::from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// The login for an address: that of the longest prefix. One that has expired is an error that says so.
+    pub async fn source_credentials(&self, org: &OrgId, address: &str, now: Timestamp) -> Result<Option<Credentials>> {
+        let sql = made_once!(format!(
+            "SELECT {}, password FROM source_credentials WHERE org_id = $1",
+            SourceLogin::columns()
+        ));
+        let rows = self.main().query(sql, params![org]).await?;
+        let logins: Result<Vec<(SourceLogin, Vec<u8>)>> =
+            rows.iter().map(|row| Ok((SourceLogin::from_row(row)?, row.get("password")?))).collect();
+        let fitting = logins?.into_iter().filter(|(login, _)| covers(&login.prefix, address));
+        let Some((login, sealed)) = fitting.max_by_key(|(login, _)| login.prefix.len()) else { return Ok(None) };
+        if let Some(at) = login.expires_at.filter(|at| *at <= now) {
+            return Err(Refused::LoginExpired { prefix: login.prefix, at }.into());
+        }
+        let password = self.open_sealed(org, &password_place(org, &login.prefix), &sealed).await?;
+        let password = String::from_utf8(password).map_err(|_| StoreError::corrupt("login"))?;
+        Ok(Some(Credentials { username: login.username, password }))
+    }
+}
+
 impl Store {
     /// Keeps a login, in place of the one before.
     pub async fn put_source_login(&self, org: &OrgId, login: SourceLogin, password: &str) -> Result<()> {
@@ -316,17 +350,6 @@ impl Store {
                     let (now, actor) = (login.created_at, login.created_by.as_str());
                     record(tx, Note { org, now, kind: "source.login", subject, actor, data }).await
                 }) })
-            .await
-    }
-
-    pub async fn source_logins(&self, org: &OrgId) -> Result<Vec<SourceLogin>> {
-        self.main()
-            .read(org.clone(), |tx, org| {
-                Box::pin(async move {
-                    let sql = select!(SourceLogin, "WHERE org_id = $1 ORDER BY prefix");
-                    tx.query(sql, params![&org]).await?.iter().map(SourceLogin::from_row).collect()
-                })
-            })
             .await
     }
 
@@ -351,28 +374,6 @@ impl Store {
                 })
             })
             .await
-    }
-
-    /// The login for an address: that of the longest prefix. One that has expired is an error that says so.
-    pub async fn source_credentials(&self, org: &OrgId, address: &str, now: Timestamp) -> Result<Option<Credentials>> {
-        let sql = made_once!(format!(
-            "SELECT {}, password FROM source_credentials WHERE org_id = $1",
-            SourceLogin::columns()
-        ));
-        let rows = self.main().query(sql, params![org]).await?;
-        let logins: Result<Vec<(SourceLogin, Vec<u8>)>> =
-            rows.iter().map(|row| Ok((SourceLogin::from_row(row)?, row.get("password")?))).collect();
-        let fitting = logins?.into_iter().filter(|(login, _)| covers(&login.prefix, address));
-        let Some((login, sealed)) = fitting.max_by_key(|(login, _)| login.prefix.len()) else { return Ok(None) };
-        if let Some(at) = login.expires_at.filter(|at| *at <= now) {
-            let prefix = &login.prefix;
-            return Err(StoreError::Conflict(format!(
-                "the login for {prefix} expired at {at}: renew it with `ferry sources login {prefix}`"
-            )));
-        }
-        let password = self.open_sealed(org, &password_place(org, &login.prefix), &sealed).await?;
-        let password = String::from_utf8(password).map_err(|_| StoreError::corrupt("login"))?;
-        Ok(Some(Credentials { username: login.username, password }))
     }
 }
 

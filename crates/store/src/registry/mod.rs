@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use model::{BlobId, Digest, OrgId, Timestamp};
 
 use crate::db::{Row, Tx, params};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 /// Uploads of an org that may be open at a time.
 pub const UPLOADS_MAX: u64 = 1000;
@@ -159,7 +159,7 @@ async fn touch(tx: &mut Tx<'_>, org: &OrgId, digest: &Digest, now: Timestamp) ->
 
 const LINKED: &str = "SELECT b.id, b.size_bytes, b.idle_since FROM registry_links l JOIN registry_blobs b ON b.org_id = l.org_id AND b.digest = l.digest WHERE l.org_id = $1 AND l.repository = $2 AND l.digest = $3";
 
-impl Store {
+impl Reader {
     /// Keys that sign the registry's tokens: the first one signs, all of them verify.
     pub fn registry_token_keys(&self) -> Vec<[u8; 32]> {
         self.masters().derive("ferry registry tokens")
@@ -184,26 +184,6 @@ impl Store {
             .await
     }
 
-    // --- uploads ---
-
-    pub async fn begin_upload(&self, org: &OrgId, repository: &str, id: &BlobId, now: Timestamp) -> Result<()> {
-        self.main()
-            .write((org.clone(), repository.to_owned(), id.clone(), now), |tx, (org, repository, id, now)| { Box::pin(async move {
-                    let count = "SELECT COUNT(*) AS count FROM registry_uploads WHERE org_id = $1";
-                    let row = tx.get(count, params![&org]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
-                    if row.get::<u64>("count")? >= UPLOADS_MAX {
-                        return Err(StoreError::Conflict(format!("the org has {UPLOADS_MAX} open uploads")));
-                    }
-                    tx.exec(
-                        "INSERT INTO registry_uploads (id, org_id, repository, busy_until, created_at) VALUES ($1, $2, $3, 0, $4)",
-                        params![&id, &org, &repository, now],
-                    )
-                    .await?;
-                    Ok(())
-                }) })
-            .await
-    }
-
     pub async fn registry_upload(&self, org: &OrgId, repository: &str, id: &BlobId) -> Result<RegistryUpload> {
         self.main()
             .glance((org.clone(), repository.to_owned(), id.clone()), |tx, (org, repository, id)| {
@@ -214,6 +194,147 @@ impl Store {
                     Ok(RegistryUpload { id: id.clone(), org_id: org.clone(), repository: repository.clone(), progress })
                 })
             })
+            .await
+    }
+
+    /// The blob of a digest, wherever it is shown.
+    async fn blob_of(&self, org: &OrgId, digest: &Digest) -> Result<Option<RegistryBlob>> {
+        self.main()
+            .glance((org.clone(), digest.clone()), |tx, (org, digest)| {
+                Box::pin(async move {
+                    let sql = "SELECT id, size_bytes FROM registry_blobs WHERE org_id = $1 AND digest = $2";
+                    let row = tx.get(sql, params![&org, digest.as_str()]).await?;
+                    let blob = |row: Row| {
+                        Ok(RegistryBlob { key: registry_key(org, &row.get("id")?), size_bytes: row.get("size_bytes")? })
+                    };
+                    row.map(blob).transpose()
+                })
+            })
+            .await
+    }
+
+    /// Whether the bytes of a blob are there, as many as there should be.
+    pub async fn is_whole(&self, blob: &RegistryBlob) -> Result<bool> {
+        Ok(self.blobs().size(&blob.key).await? == Some(blob.size_bytes))
+    }
+
+    /// A manifest by its digest or by a tag.
+    pub async fn registry_manifest(&self, org: &OrgId, repository: &str, reference: &str) -> Result<Option<Manifest>> {
+        self.main()
+            .glance((org.clone(), repository.to_owned(), reference.to_owned()), |tx, (org, repository, reference)| {
+                Box::pin(async move {
+                    let sql = if reference.contains(':') {
+                        "SELECT digest, media_type, size_bytes, body FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND digest = $3"
+                    } else {
+                        "SELECT m.digest, m.media_type, m.size_bytes, m.body FROM registry_tags t JOIN registry_manifests m ON m.org_id = t.org_id AND m.repository = t.repository AND m.digest = t.digest WHERE t.org_id = $1 AND t.repository = $2 AND t.name = $3"
+                    };
+                    let row = tx.get(sql, params![&org, &repository, &reference]).await?;
+                    row.map(|row| Ok(Manifest { head: head_from(&row)?, body: row.get("body")? })).transpose()
+                })
+            })
+            .await
+    }
+
+    /// Tags in order, after this one; `None` when there is no such repository.
+    pub async fn registry_tags(
+        &self,
+        org: &OrgId,
+        repository: &str,
+        after: &str,
+        limit: u64,
+    ) -> Result<Option<Vec<String>>> {
+        self.main()
+            .read((org.clone(), repository.to_owned(), after.to_owned(), limit), |tx, (org, repository, after, limit)| {
+                Box::pin(async move {
+                    let there = "SELECT 1 FROM registry_repositories WHERE org_id = $1 AND name = $2";
+                    if tx.get(there, params![&org, &repository]).await?.is_none() {
+                        return Ok(None);
+                    }
+                    let sql = "SELECT name FROM registry_tags WHERE org_id = $1 AND repository = $2 AND name > $3 ORDER BY name LIMIT $4";
+                    let rows = tx.query(sql, params![&org, &repository, &after, limit]).await?;
+                    rows.iter().map(|row| row.get("name")).collect::<Result<_>>().map(Some)
+                })
+            })
+            .await
+    }
+
+    pub async fn has_repository(&self, org: &OrgId, repository: &str) -> Result<bool> {
+        Ok(self.registry_tags(org, repository, "", 0).await?.is_some())
+    }
+
+    /// Repositories in order, after this one.
+    pub async fn registry_repositories(&self, org: &OrgId, after: &str, limit: u64) -> Result<Vec<String>> {
+        self.main()
+            .read((org.clone(), after.to_owned(), limit), |tx, (org, after, limit)| {
+                Box::pin(async move {
+                    let sql =
+                        "SELECT name FROM registry_repositories WHERE org_id = $1 AND name > $2 ORDER BY name LIMIT $3";
+                    let rows = tx.query(sql, params![&org, &after, limit]).await?;
+                    rows.iter().map(|row| row.get("name")).collect()
+                })
+            })
+            .await
+    }
+
+    /// What says something about a manifest, in order of digests, after this one.
+    pub async fn referrers(
+        &self,
+        org: &OrgId,
+        repository: &str,
+        subject: &Digest,
+        artifact_type: Option<&str>,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<Referrer>> {
+        self.main()
+            .read((org.clone(), repository.to_owned(), subject.clone(), artifact_type.map(str::to_owned), after.to_owned(), limit), |tx, (org, repository, subject, artifact_type, after, limit)| {
+                Box::pin(async move {
+                    let sql = "SELECT digest, media_type, size_bytes, artifact_type, annotations FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND subject = $3 AND digest > $4 AND (CAST($5 AS TEXT) IS NULL OR artifact_type = $5) ORDER BY digest LIMIT $6";
+                    let at = params![&org, &repository, subject.as_str(), &after, artifact_type, limit];
+                    let referrer = |row: &Row| {
+                        Ok(Referrer { head: head_from(row)?, artifact_type: row.get("artifact_type")?, annotations: row.get("annotations")? })
+                    };
+                    tx.query(sql, at).await?.iter().map(referrer).collect()
+                })
+            })
+            .await
+    }
+
+    /// Objects that are doomed, oldest first, with what is known of their parts.
+    pub async fn doomed(&self, limit: u64) -> Result<Vec<(String, Option<String>)>> {
+        self.main()
+            .read(limit, |tx, limit| {
+                Box::pin(async move {
+                    let sql = "SELECT object_key, multipart FROM registry_doomed ORDER BY doomed_at LIMIT $1";
+                    tx.query(sql, params![limit])
+                        .await?
+                        .iter()
+                        .map(|row| Ok((row.get("object_key")?, row.get("multipart")?)))
+                        .collect()
+                })
+            })
+            .await
+    }
+}
+
+impl Store {
+    // --- uploads ---
+
+    pub async fn begin_upload(&self, org: &OrgId, repository: &str, id: &BlobId, now: Timestamp) -> Result<()> {
+        self.main()
+            .write((org.clone(), repository.to_owned(), id.clone(), now), |tx, (org, repository, id, now)| { Box::pin(async move {
+                    let count = "SELECT COUNT(*) AS count FROM registry_uploads WHERE org_id = $1";
+                    let row = tx.get(count, params![&org]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
+                    if row.get::<u64>("count")? >= UPLOADS_MAX {
+                        return Err(Refused::TooManyUploads(UPLOADS_MAX).into());
+                    }
+                    tx.exec(
+                        "INSERT INTO registry_uploads (id, org_id, repository, busy_until, created_at) VALUES ($1, $2, $3, 0, $4)",
+                        params![&id, &org, &repository, now],
+                    )
+                    .await?;
+                    Ok(())
+                }) })
             .await
     }
 
@@ -231,7 +352,7 @@ impl Store {
                     let row = tx.get(sql, params![&upload.id, &upload.org_id]).await?;
                     let row = row.ok_or(StoreError::NotFound("upload"))?;
                     if row.get::<Timestamp>("busy_until")? > *now {
-                        return Err(StoreError::Conflict("another request writes to this upload".into()));
+                        return Err(Refused::UploadBusy.into());
                     }
                     let sql = "UPDATE registry_uploads SET busy_until = $3 WHERE id = $1 AND org_id = $2";
                     tx.exec(sql, params![&upload.id, &upload.org_id, until]).await?;
@@ -371,27 +492,6 @@ impl Store {
         Ok(Some(blob))
     }
 
-    /// The blob of a digest, wherever it is shown.
-    async fn blob_of(&self, org: &OrgId, digest: &Digest) -> Result<Option<RegistryBlob>> {
-        self.main()
-            .glance((org.clone(), digest.clone()), |tx, (org, digest)| {
-                Box::pin(async move {
-                    let sql = "SELECT id, size_bytes FROM registry_blobs WHERE org_id = $1 AND digest = $2";
-                    let row = tx.get(sql, params![&org, digest.as_str()]).await?;
-                    let blob = |row: Row| {
-                        Ok(RegistryBlob { key: registry_key(org, &row.get("id")?), size_bytes: row.get("size_bytes")? })
-                    };
-                    row.map(blob).transpose()
-                })
-            })
-            .await
-    }
-
-    /// Whether the bytes of a blob are there, as many as there should be.
-    pub async fn is_whole(&self, blob: &RegistryBlob) -> Result<bool> {
-        Ok(self.blobs().size(&blob.key).await? == Some(blob.size_bytes))
-    }
-
     /// False when it was swept a moment ago.
     async fn touch_blob(&self, org: &OrgId, digest: &Digest, now: Timestamp) -> Result<bool> {
         self.main()
@@ -436,8 +536,7 @@ impl Store {
                     }
                     let needed = "SELECT manifest FROM registry_references WHERE org_id = $1 AND repository = $2 AND digest = $3 LIMIT 1";
                     if let Some(row) = tx.get(needed, at).await? {
-                        let manifest: String = row.get("manifest")?;
-                        return Err(StoreError::Conflict(format!("manifest {manifest} needs this blob; delete that first")));
+                        return Err(Refused::BlobNeeded(row.get("manifest")?).into());
                     }
                     Ok(())
                 })
@@ -451,23 +550,6 @@ impl Store {
     /// now on.
     pub async fn put_manifest(&self, new: NewManifest) -> Result<()> {
         self.main().write(new, |tx, new| Box::pin(async move { insert_manifest(tx, new).await })).await
-    }
-
-    /// A manifest by its digest or by a tag.
-    pub async fn registry_manifest(&self, org: &OrgId, repository: &str, reference: &str) -> Result<Option<Manifest>> {
-        self.main()
-            .glance((org.clone(), repository.to_owned(), reference.to_owned()), |tx, (org, repository, reference)| {
-                Box::pin(async move {
-                    let sql = if reference.contains(':') {
-                        "SELECT digest, media_type, size_bytes, body FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND digest = $3"
-                    } else {
-                        "SELECT m.digest, m.media_type, m.size_bytes, m.body FROM registry_tags t JOIN registry_manifests m ON m.org_id = t.org_id AND m.repository = t.repository AND m.digest = t.digest WHERE t.org_id = $1 AND t.repository = $2 AND t.name = $3"
-                    };
-                    let row = tx.get(sql, params![&org, &repository, &reference]).await?;
-                    row.map(|row| Ok(Manifest { head: head_from(&row)?, body: row.get("body")? })).transpose()
-                })
-            })
-            .await
     }
 
     /// Deletes a manifest with its tags, or a tag alone.
@@ -500,71 +582,6 @@ impl Store {
                         .await?;
                     }
                     Ok(())
-                })
-            })
-            .await
-    }
-
-    /// Tags in order, after this one; `None` when there is no such repository.
-    pub async fn registry_tags(
-        &self,
-        org: &OrgId,
-        repository: &str,
-        after: &str,
-        limit: u64,
-    ) -> Result<Option<Vec<String>>> {
-        self.main()
-            .read((org.clone(), repository.to_owned(), after.to_owned(), limit), |tx, (org, repository, after, limit)| {
-                Box::pin(async move {
-                    let there = "SELECT 1 FROM registry_repositories WHERE org_id = $1 AND name = $2";
-                    if tx.get(there, params![&org, &repository]).await?.is_none() {
-                        return Ok(None);
-                    }
-                    let sql = "SELECT name FROM registry_tags WHERE org_id = $1 AND repository = $2 AND name > $3 ORDER BY name LIMIT $4";
-                    let rows = tx.query(sql, params![&org, &repository, &after, limit]).await?;
-                    rows.iter().map(|row| row.get("name")).collect::<Result<_>>().map(Some)
-                })
-            })
-            .await
-    }
-
-    pub async fn has_repository(&self, org: &OrgId, repository: &str) -> Result<bool> {
-        Ok(self.registry_tags(org, repository, "", 0).await?.is_some())
-    }
-
-    /// Repositories in order, after this one.
-    pub async fn registry_repositories(&self, org: &OrgId, after: &str, limit: u64) -> Result<Vec<String>> {
-        self.main()
-            .read((org.clone(), after.to_owned(), limit), |tx, (org, after, limit)| {
-                Box::pin(async move {
-                    let sql =
-                        "SELECT name FROM registry_repositories WHERE org_id = $1 AND name > $2 ORDER BY name LIMIT $3";
-                    let rows = tx.query(sql, params![&org, &after, limit]).await?;
-                    rows.iter().map(|row| row.get("name")).collect()
-                })
-            })
-            .await
-    }
-
-    /// What says something about a manifest, in order of digests, after this one.
-    pub async fn referrers(
-        &self,
-        org: &OrgId,
-        repository: &str,
-        subject: &Digest,
-        artifact_type: Option<&str>,
-        after: &str,
-        limit: u64,
-    ) -> Result<Vec<Referrer>> {
-        self.main()
-            .read((org.clone(), repository.to_owned(), subject.clone(), artifact_type.map(str::to_owned), after.to_owned(), limit), |tx, (org, repository, subject, artifact_type, after, limit)| {
-                Box::pin(async move {
-                    let sql = "SELECT digest, media_type, size_bytes, artifact_type, annotations FROM registry_manifests WHERE org_id = $1 AND repository = $2 AND subject = $3 AND digest > $4 AND (CAST($5 AS TEXT) IS NULL OR artifact_type = $5) ORDER BY digest LIMIT $6";
-                    let at = params![&org, &repository, subject.as_str(), &after, artifact_type, limit];
-                    let referrer = |row: &Row| {
-                        Ok(Referrer { head: head_from(row)?, artifact_type: row.get("artifact_type")?, annotations: row.get("annotations")? })
-                    };
-                    tx.query(sql, at).await?.iter().map(referrer).collect()
                 })
             })
             .await
@@ -605,22 +622,6 @@ impl Store {
                 Box::pin(async move {
                     tx.exec("DELETE FROM registry_doomed WHERE object_key = $1", params![&key]).await?;
                     Ok(())
-                })
-            })
-            .await
-    }
-
-    /// Objects that are doomed, oldest first, with what is known of their parts.
-    pub async fn doomed(&self, limit: u64) -> Result<Vec<(String, Option<String>)>> {
-        self.main()
-            .read(limit, |tx, limit| {
-                Box::pin(async move {
-                    let sql = "SELECT object_key, multipart FROM registry_doomed ORDER BY doomed_at LIMIT $1";
-                    tx.query(sql, params![limit])
-                        .await?
-                        .iter()
-                        .map(|row| Ok((row.get("object_key")?, row.get("multipart")?)))
-                        .collect()
                 })
             })
             .await

@@ -26,7 +26,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
 use crate::registry::blobs::Writing;
-use crate::{Blobs, Result, StoreError};
+use crate::{Blobs, Refused, Result, StoreError};
 
 /// What is read from a file at a time.
 const READ_BYTES: usize = 128 << 10;
@@ -72,10 +72,6 @@ fn store_fault(error: object_store::Error) -> StoreError {
         object_store::Error::NotFound { .. } => StoreError::NotFound("blob"),
         other => StoreError::Blob(other.to_string()),
     }
-}
-
-fn busy() -> StoreError {
-    StoreError::Conflict("another request writes to this upload".into())
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
@@ -166,7 +162,7 @@ impl FileSink {
             other => other.map_err(io_fault)?,
         };
         // Held by the open file: it falls with the process.
-        file.try_lock().map_err(|_| busy())?;
+        file.try_lock().map_err(|_| Refused::UploadBusy)?;
         let size = file.metadata().map_err(io_fault)?.len();
         let (mut seen, mut hash) = hashes.take(key);
         if seen > size {

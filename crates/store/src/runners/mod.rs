@@ -17,7 +17,7 @@ use crate::events::notify::topic;
 use crate::events::{Note, record};
 use crate::jobs::executions::fence_executions;
 use crate::people::accounts::hash;
-use crate::{Result, Store, StoreError, workflows};
+use crate::{Reader, Refused, Result, Store, StoreError, workflows};
 
 table! {
     #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ pub enum RunnerChange {
     Settings(RunnerSettings),
 }
 
-impl Store {
+impl Reader {
     pub async fn runner(&self, org: &OrgId, name_or_id: &str) -> Result<Runner> {
         self.main()
             .glance((org.clone(), name_or_id.to_owned()), |tx, (org, name)| {
@@ -150,6 +150,30 @@ impl Store {
             .await
     }
 
+    /// The session that a signed request names.
+    pub async fn session(&self, runner: &RunnerId, generation: u64) -> Result<Session> {
+        self.main()
+            .glance((runner.clone(), generation), |tx, (runner, generation)| { Box::pin(async move {
+                    let row = tx
+                        .get(
+                            "SELECT org_id, public_key, ended_at FROM sessions WHERE runner_id = $1 AND generation = $2",
+                            params![&runner, generation],
+                        )
+                        .await?
+                        .ok_or(StoreError::NotFound("session"))?;
+                    Ok(Session {
+                        org_id: row.get("org_id")?,
+                        generation: *generation,
+                        public_key: row.get("public_key")?,
+                        ended: row.get::<Option<Timestamp>>("ended_at")?.is_some(),
+                        runner_id: runner.clone(),
+                    })
+                }) })
+            .await
+    }
+}
+
+impl Store {
     /// Stores the hash of a new join credential.
     pub async fn add_credential(
         &self,
@@ -165,7 +189,7 @@ impl Store {
                     let found = find_runner(tx, org, runner.as_str()).await?;
                     if let Some(install) = &found.install_id {
                         let there = tx.get("SELECT id FROM installs WHERE id = $1", params![install]).await?;
-                        there.ok_or_else(|| StoreError::Conflict("the install of this runner was forgotten".into()))?;
+                        there.ok_or(Refused::InstallDeleted)?;
                     }
                     tx.exec(
                         "INSERT INTO join_credentials (id, org_id, runner_id, hash, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
@@ -266,28 +290,6 @@ impl Store {
             .write((runner.clone(), host.to_owned(), now, until), |tx, (runner, host, now, until)| {
                 Box::pin(async move { Ok(tx.exec(HOST, params![&runner, host, until, now, SERVER]).await? == 1) })
             })
-            .await
-    }
-
-    /// The session that a signed request names.
-    pub async fn session(&self, runner: &RunnerId, generation: u64) -> Result<Session> {
-        self.main()
-            .glance((runner.clone(), generation), |tx, (runner, generation)| { Box::pin(async move {
-                    let row = tx
-                        .get(
-                            "SELECT org_id, public_key, ended_at FROM sessions WHERE runner_id = $1 AND generation = $2",
-                            params![&runner, generation],
-                        )
-                        .await?
-                        .ok_or(StoreError::NotFound("session"))?;
-                    Ok(Session {
-                        org_id: row.get("org_id")?,
-                        generation: *generation,
-                        public_key: row.get("public_key")?,
-                        ended: row.get::<Option<Timestamp>>("ended_at")?.is_some(),
-                        runner_id: runner.clone(),
-                    })
-                }) })
             .await
     }
 

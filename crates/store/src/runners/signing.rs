@@ -5,7 +5,7 @@ use model::papers::{EndorsedKey, Signatory};
 
 use crate::crypto::random;
 use crate::db::{Row, Tx, params};
-use crate::{Result, Store, StoreError};
+use crate::{Reader, Refused, Result, Store, StoreError};
 
 /// All keys, oldest first; the newest signs.
 #[derive(Debug, Clone)]
@@ -42,6 +42,30 @@ async fn insert(
     )
     .await?;
     Ok(())
+}
+
+impl Reader {
+    fn open_keys(&self, rows: &[Row]) -> Result<SigningKeys> {
+        let public = rows
+            .iter()
+            .map(|row| {
+                Ok(EndorsedKey {
+                    public: row.get("public")?,
+                    endorsed_by: row.get("endorsed_by")?,
+                    signature: row.get("signature")?,
+                })
+            })
+            .collect::<Result<_>>()?;
+        let newest = rows.last().ok_or(StoreError::NotFound("signing key"))?;
+        let fingerprint: String = newest.get("fingerprint")?;
+        let seed = self.masters().unwrap(
+            &newest.get::<String>("master_id")?,
+            &place(&fingerprint),
+            &newest.get::<Vec<u8>>("wrapped")?,
+        )?;
+        let seed: [u8; 32] = seed.try_into().map_err(|_| StoreError::corrupt("signing key"))?;
+        Ok(SigningKeys { signatory: Signatory::from_seed(&seed), public })
+    }
 }
 
 impl Store {
@@ -81,7 +105,7 @@ impl Store {
                 Box::pin(async move {
                     // One chain: a key endorses at most one other, whoever rotates at the same time.
                     if tx.query(ALL, vec![]).await?.len() as u64 != *before {
-                        return Err(StoreError::Conflict("the signing key was rotated a moment ago".into()));
+                        return Err(Refused::KeyRotated.into());
                     }
                     insert(tx, endorsed, fresh.fingerprint(), wrapped, before + 1, *now).await?;
                     tx.query(ALL, vec![]).await
@@ -89,27 +113,5 @@ impl Store {
             })
             .await?;
         self.open_keys(&rows)
-    }
-
-    fn open_keys(&self, rows: &[Row]) -> Result<SigningKeys> {
-        let public = rows
-            .iter()
-            .map(|row| {
-                Ok(EndorsedKey {
-                    public: row.get("public")?,
-                    endorsed_by: row.get("endorsed_by")?,
-                    signature: row.get("signature")?,
-                })
-            })
-            .collect::<Result<_>>()?;
-        let newest = rows.last().ok_or(StoreError::NotFound("signing key"))?;
-        let fingerprint: String = newest.get("fingerprint")?;
-        let seed = self.masters().unwrap(
-            &newest.get::<String>("master_id")?,
-            &place(&fingerprint),
-            &newest.get::<Vec<u8>>("wrapped")?,
-        )?;
-        let seed: [u8; 32] = seed.try_into().map_err(|_| StoreError::corrupt("signing key"))?;
-        Ok(SigningKeys { signatory: Signatory::from_seed(&seed), public })
     }
 }

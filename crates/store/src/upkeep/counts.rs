@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::db::params;
-use crate::{Result, Store};
+use crate::{Reader, Result};
 
 /// How much is going on, over all orgs.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ const LIVE: &str =
     "SELECT state, COUNT(*) AS count FROM jobs WHERE state IN ('available', 'in-progress', 'unknown') GROUP BY state";
 const OPEN: &str = "SELECT status, COUNT(*) AS count FROM workflows WHERE status IN ('pending', 'in-progress', 'approval-awaiting') GROUP BY status";
 
-impl Store {
+impl Reader {
     pub async fn open_counts(&self) -> Result<OpenCounts> {
         self.main()
             .read((), |tx, ()| {

@@ -7,7 +7,7 @@ use object_store::ObjectStore as _;
 
 use crate::db::{Tx, params};
 use crate::registry::registry_key;
-use crate::{Blobs, Result, Store, StoreError, archive_key, piece_key};
+use crate::{Blobs, Reader, Result, Store, StoreError, archive_key, piece_key};
 
 /// Objects that one transaction looks up.
 const LOOK: usize = 256;
@@ -64,7 +64,7 @@ impl Blobs {
     }
 }
 
-impl Store {
+impl Reader {
     /// Objects that no row names and that were last written before `before`: at most `limit` of each kind. Reads only.
     pub async fn orphans(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>> {
         let mut all = Vec::new();
@@ -72,35 +72,6 @@ impl Store {
             all.extend(self.orphans_of(kind, before, limit).await?);
         }
         Ok(all)
-    }
-
-    /// Deletes log segments and sealed files that nothing names and nothing ever will; at most `limit` of each. Returns how many.
-    ///
-    /// Archives are only reported: they are stored under their digest, so a new upload may be about to name one. The registry
-    /// deletes its own.
-    pub async fn sweep_orphans(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        let mut swept = 0;
-        for kind in [LOGS, SEALED] {
-            for orphan in self.orphans_of(kind, before, limit).await? {
-                self.blobs().delete(&orphan.key).await?;
-                swept += 1;
-            }
-        }
-        Ok(swept)
-    }
-
-    /// Gives up sealed files that nothing has ever named: their upload was cut off, and a new try is another file. Their pieces are
-    /// orphans from then on. Returns how many.
-    ///
-    /// Files of the first day after the upgrade are kept: a server of the version before may have named them, without a note.
-    pub async fn drop_abandoned_uploads(&self, before: Timestamp, limit: u64) -> Result<u64> {
-        self.main()
-            .write((before, limit), |tx, (before, limit)| { Box::pin(async move {
-                    let sql = "DELETE FROM uploads_sealed WHERE id IN (SELECT id FROM uploads_sealed WHERE named_at IS NULL AND created_at < $1 AND created_at > (SELECT applied_at FROM schema_versions WHERE part = 'main' AND version = 14) + $3 LIMIT $2) AND named_at IS NULL";
-                    const DAY_US: i64 = 86_400_000_000;
-                    tx.exec(sql, params![before, limit, DAY_US]).await
-                }) })
-            .await
     }
 
     async fn orphans_of(&self, kind: &'static str, before: Timestamp, limit: usize) -> Result<Vec<Orphan>> {
@@ -166,6 +137,37 @@ impl Store {
                         .collect::<Result<Vec<_>>>()
                 })
             })
+            .await
+    }
+}
+
+impl Store {
+    /// Deletes log segments and sealed files that nothing names and nothing ever will; at most `limit` of each. Returns how many.
+    ///
+    /// Archives are only reported: they are stored under their digest, so a new upload may be about to name one. The registry
+    /// deletes its own.
+    pub async fn sweep_orphans(&self, before: Timestamp, limit: usize) -> Result<usize> {
+        let mut swept = 0;
+        for kind in [LOGS, SEALED] {
+            for orphan in self.orphans_of(kind, before, limit).await? {
+                self.blobs().delete(&orphan.key).await?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Gives up sealed files that nothing has ever named: their upload was cut off, and a new try is another file. Their pieces are
+    /// orphans from then on. Returns how many.
+    ///
+    /// Files of the first day after the upgrade are kept: a server of the version before may have named them, without a note.
+    pub async fn drop_abandoned_uploads(&self, before: Timestamp, limit: u64) -> Result<u64> {
+        self.main()
+            .write((before, limit), |tx, (before, limit)| { Box::pin(async move {
+                    let sql = "DELETE FROM uploads_sealed WHERE id IN (SELECT id FROM uploads_sealed WHERE named_at IS NULL AND created_at < $1 AND created_at > (SELECT applied_at FROM schema_versions WHERE part = 'main' AND version = 14) + $3 LIMIT $2) AND named_at IS NULL";
+                    const DAY_US: i64 = 86_400_000_000;
+                    tx.exec(sql, params![before, limit, DAY_US]).await
+                }) })
             .await
     }
 }

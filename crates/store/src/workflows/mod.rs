@@ -13,13 +13,14 @@ use model::{AccountId, ConfigId, InstallId, JobId, OrgId, StepId, Timestamp, Wor
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
+use crate::apps::change_install;
 use crate::apps::inputs::{InstallInputs, SealedInputs, insert_next_inputs};
 use crate::db::{Sql, Table, Tx, params, select, table};
 use crate::events::notify::topic;
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::workflows::state::{SealedPart, insert_parts};
-use crate::{Result, Store, StoreError};
+use crate::{Install, Reader, Result, Store, StoreError};
 
 table! {
     #[derive(Debug, Clone)]
@@ -105,6 +106,8 @@ pub struct PlannedWorkflow {
     pub given: Given,
     /// Inputs that are its reason.
     pub inputs: Option<InstallInputs>,
+    /// Components that are switched on or off together with it.
+    pub toggles: BTreeMap<String, bool>,
 }
 
 /// The same, with what is secret sealed.
@@ -114,6 +117,7 @@ pub(crate) struct SealedWorkflow {
     steps: Vec<StepRow>,
     env: Option<Vec<u8>>,
     inputs: Option<SealedInputs>,
+    toggles: BTreeMap<String, bool>,
 }
 
 /// Whose plans are looked for.
@@ -174,7 +178,7 @@ pub(crate) async fn wake_install(tx: &mut Tx<'_>, install: &InstallId, now: Time
 
 /// Writes a workflow that is due at once.
 pub(crate) async fn insert_workflow(tx: &mut Tx<'_>, new: &SealedWorkflow) -> Result<()> {
-    let SealedWorkflow { row, steps, env, inputs } = new;
+    let SealedWorkflow { row, steps, env, inputs, toggles } = new;
     let now = row.created_at;
     // An install that is being forgotten starts nothing any more.
     let moves = "UPDATE installs SET moves = moves + 1 WHERE id = $1";
@@ -189,6 +193,13 @@ pub(crate) async fn insert_workflow(tx: &mut Tx<'_>, new: &SealedWorkflow) -> Re
     put_steps(tx, row, steps).await?;
     if let Some(inputs) = inputs {
         insert_next_inputs(tx, &row.org_id, inputs).await?;
+    }
+    if !toggles.is_empty() {
+        let switch = |install: &mut Install| {
+            install.settings.components.extend(toggles.clone());
+            Ok(())
+        };
+        change_install(tx, &row.org_id, &row.install_id, row.created_by.as_str(), now, &switch).await?;
     }
     let data = json!({ "to": row.status, "type": row.kind, "install_id": row.install_id, "steps": steps.len() });
     let subject = ("workflow", row.id.as_str());
@@ -207,29 +218,9 @@ async fn put_steps(tx: &mut Tx<'_>, row: &WorkflowRow, steps: &[StepRow]) -> Res
     Ok(())
 }
 
-impl Store {
-    /// Makes a workflow with its steps, and the inputs that are its reason; it is due at once.
-    pub async fn create_workflow(&self, planned: PlannedWorkflow, idem: Option<Idempotency>) -> Result<Created> {
-        let org = planned.row.org_id.clone();
-        let created = self
-            .main()
-            .write((self.seal_workflow(planned).await?, idem), |tx, (sealed, idem)| {
-                Box::pin(async move {
-                    if let Some(found) = idempotent(tx, idem.as_ref()).await? {
-                        return Ok(Created { id: found, replayed: true });
-                    }
-                    insert_workflow(tx, sealed).await?;
-                    remember(tx, idem.as_ref(), sealed.row.id.as_str(), sealed.row.created_at).await?;
-                    Ok(Created { id: sealed.row.id.to_string(), replayed: false })
-                })
-            })
-            .await?;
-        self.wake_workflows(&org);
-        Ok(created)
-    }
-
+impl Reader {
     pub(crate) async fn seal_workflow(&self, planned: PlannedWorkflow) -> Result<SealedWorkflow> {
-        let PlannedWorkflow { row, steps, given, inputs } = planned;
+        let PlannedWorkflow { row, steps, given, inputs, toggles } = planned;
         let env = if given.is_empty() {
             None
         } else {
@@ -239,7 +230,7 @@ impl Store {
             Some(inputs) => Some(self.seal_inputs(&row.org_id, inputs).await?),
             None => None,
         };
-        Ok(SealedWorkflow { row, steps, env, inputs })
+        Ok(SealedWorkflow { row, steps, env, inputs, toggles })
     }
 
     /// The workflow that an install began with.
@@ -327,47 +318,6 @@ impl Store {
             .await
     }
 
-    /// Takes workflows that are due; until `retry_at` nobody else looks at them, unless something happens.
-    pub async fn due_workflows(
-        &self,
-        now: Timestamp,
-        retry_at: Timestamp,
-        limit: u64,
-    ) -> Result<Vec<(OrgId, WorkflowId)>> {
-        let due = self
-            .main()
-            .read(now, |tx, now| {
-                Box::pin(async move {
-                    let sql = "SELECT 1 FROM workflows WHERE due_at <= $1 LIMIT 1";
-                    Ok(tx.get(sql, params![now]).await?.is_some())
-                })
-            })
-            .await?;
-        if !due {
-            return Ok(Vec::new());
-        }
-        self.main()
-            .write((now, retry_at, limit), |tx, (now, retry_at, limit)| {
-                Box::pin(async move {
-                    let rows = tx.query(DUE, params![now, retry_at, limit]).await?;
-                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("id")?))).collect()
-                })
-            })
-            .await
-    }
-
-    /// After a clock was set: whatever was to be looked at some time is looked at now.
-    pub async fn all_workflows_due(&self, now: Timestamp) -> Result<()> {
-        self.main()
-            .write(now, |tx, now| {
-                Box::pin(async move {
-                    let sql = "UPDATE workflows SET due_at = $1 WHERE due_at IS NOT NULL AND due_at > $1";
-                    tx.exec(sql, params![now]).await.map(|_| ())
-                })
-            })
-            .await
-    }
-
     /// When the next workflow is due.
     pub async fn next_due(&self) -> Result<Option<Timestamp>> {
         self.main()
@@ -396,30 +346,6 @@ impl Store {
                     Ok((moves, held.collect::<Result<_>>()?))
                 }) })
             .await
-    }
-
-    /// Writes the next state of a workflow, if nobody else has. False: read it again.
-    pub async fn change_workflow(&self, change: WorkflowChange) -> Result<bool> {
-        let keys = self.org_keys(&change.row.org_id).await?;
-        let sealed =
-            change.parts.iter().map(|(part, value)| SealedPart::new(&keys, &change.row.install_id, part, value));
-        let sealed = sealed.collect::<Vec<_>>();
-        let displays = change.displays.iter().map(|(step, display)| {
-            let sealed = keys.seal(&display_place(step), display.to_string().as_bytes());
-            (step.clone(), sealed, u64::from(display.get("policies").is_some()))
-        });
-        let displays = displays.collect::<Vec<_>>();
-        let org = change.row.org_id.clone();
-        let written = self
-            .main()
-            .write((change, sealed, displays), |tx, (change, sealed, displays)| {
-                Box::pin(write_change(tx, change, sealed, displays))
-            })
-            .await?;
-        if written {
-            self.wake_workflows(&org);
-        }
-        Ok(written)
     }
 
     /// What was given with a workflow.
@@ -511,6 +437,93 @@ impl Store {
             Some(job) => self.job(org, &job).await.map(Some),
             None => Ok(None),
         }
+    }
+}
+
+impl Store {
+    /// Makes a workflow with its steps, and the inputs that are its reason; it is due at once.
+    pub async fn create_workflow(&self, planned: PlannedWorkflow, idem: Option<Idempotency>) -> Result<Created> {
+        let org = planned.row.org_id.clone();
+        let created = self
+            .main()
+            .write((self.seal_workflow(planned).await?, idem), |tx, (sealed, idem)| {
+                Box::pin(async move {
+                    if let Some(found) = idempotent(tx, idem.as_ref()).await? {
+                        return Ok(Created { id: found, replayed: true });
+                    }
+                    insert_workflow(tx, sealed).await?;
+                    remember(tx, idem.as_ref(), sealed.row.id.as_str(), sealed.row.created_at).await?;
+                    Ok(Created { id: sealed.row.id.to_string(), replayed: false })
+                })
+            })
+            .await?;
+        self.wake_workflows(&org);
+        Ok(created)
+    }
+
+    /// Takes workflows that are due; until `retry_at` nobody else looks at them, unless something happens.
+    pub async fn due_workflows(
+        &self,
+        now: Timestamp,
+        retry_at: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<(OrgId, WorkflowId)>> {
+        let due = self
+            .main()
+            .read(now, |tx, now| {
+                Box::pin(async move {
+                    let sql = "SELECT 1 FROM workflows WHERE due_at <= $1 LIMIT 1";
+                    Ok(tx.get(sql, params![now]).await?.is_some())
+                })
+            })
+            .await?;
+        if !due {
+            return Ok(Vec::new());
+        }
+        self.main()
+            .write((now, retry_at, limit), |tx, (now, retry_at, limit)| {
+                Box::pin(async move {
+                    let rows = tx.query(DUE, params![now, retry_at, limit]).await?;
+                    rows.iter().map(|row| Ok((row.get("org_id")?, row.get("id")?))).collect()
+                })
+            })
+            .await
+    }
+
+    /// After a clock was set: whatever was to be looked at some time is looked at now.
+    pub async fn all_workflows_due(&self, now: Timestamp) -> Result<()> {
+        self.main()
+            .write(now, |tx, now| {
+                Box::pin(async move {
+                    let sql = "UPDATE workflows SET due_at = $1 WHERE due_at IS NOT NULL AND due_at > $1";
+                    tx.exec(sql, params![now]).await.map(|_| ())
+                })
+            })
+            .await
+    }
+
+    /// Writes the next state of a workflow, if nobody else has. False: read it again.
+    pub async fn change_workflow(&self, change: WorkflowChange) -> Result<bool> {
+        let keys = self.org_keys(&change.row.org_id).await?;
+        let sealed =
+            change.parts.iter().map(|(part, value)| SealedPart::new(&keys, &change.row.install_id, part, value));
+        let sealed = sealed.collect::<Vec<_>>();
+        let displays = change.displays.iter().map(|(step, display)| {
+            let sealed = keys.seal(&display_place(step), display.to_string().as_bytes());
+            (step.clone(), sealed, u64::from(display.get("policies").is_some()))
+        });
+        let displays = displays.collect::<Vec<_>>();
+        let org = change.row.org_id.clone();
+        let written = self
+            .main()
+            .write((change, sealed, displays), |tx, (change, sealed, displays)| {
+                Box::pin(write_change(tx, change, sealed, displays))
+            })
+            .await?;
+        if written {
+            self.wake_workflows(&org);
+        }
+        Ok(written)
     }
 }
 

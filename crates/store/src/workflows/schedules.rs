@@ -4,7 +4,7 @@
 use model::{InstallId, OrgId, Timestamp, WorkflowId};
 
 use crate::db::{Table, params, select, table};
-use crate::{Install, Result, Store};
+use crate::{Install, Reader, Result, Store};
 
 table! {
     /// Something that an install does by the clock.
@@ -28,7 +28,7 @@ table! {
     }
 }
 
-impl Store {
+impl Reader {
     /// Installs whose schedules do not follow from their config any more, each with the count that was seen.
     pub async fn unscheduled(&self, offset: u64, limit: u64) -> Result<Vec<(OrgId, InstallId, u64)>> {
         self.main()
@@ -40,6 +40,35 @@ impl Store {
             .await
     }
 
+    /// Ticks whose time has come.
+    pub async fn due_schedules(&self, now: Timestamp, offset: u64, limit: u64) -> Result<Vec<Schedule>> {
+        self.main()
+            .read((now, offset, limit), |tx, (now, offset, limit)| {
+                Box::pin(async move {
+                    let sql = select!(
+                        Schedule,
+                        "WHERE due_at <= $1 ORDER BY due_at, install_id, kind, name, cron LIMIT $2 OFFSET $3"
+                    );
+                    tx.query(sql, params![now, limit, offset]).await?.iter().map(Schedule::from_row).collect()
+                })
+            })
+            .await
+    }
+
+    /// What an install does by the clock.
+    pub async fn schedules(&self, org: &OrgId, install: &InstallId) -> Result<Vec<Schedule>> {
+        self.main()
+            .read((org.clone(), install.clone()), |tx, (org, install)| {
+                Box::pin(async move {
+                    let sql = select!(Schedule, "WHERE org_id = $1 AND install_id = $2 ORDER BY kind, name, cron");
+                    tx.query(sql, params![&org, &install]).await?.iter().map(Schedule::from_row).collect()
+                })
+            })
+            .await
+    }
+}
+
+impl Store {
     /// Writes what an install does by the clock: what is new is added, what is gone is removed, what stays keeps its next tick.
     pub async fn put_schedules(&self, install: &Install, seen: u64, wanted: Vec<Schedule>) -> Result<()> {
         self.main()
@@ -67,21 +96,6 @@ impl Store {
             .await
     }
 
-    /// Ticks whose time has come.
-    pub async fn due_schedules(&self, now: Timestamp, offset: u64, limit: u64) -> Result<Vec<Schedule>> {
-        self.main()
-            .read((now, offset, limit), |tx, (now, offset, limit)| {
-                Box::pin(async move {
-                    let sql = select!(
-                        Schedule,
-                        "WHERE due_at <= $1 ORDER BY due_at, install_id, kind, name, cron LIMIT $2 OFFSET $3"
-                    );
-                    tx.query(sql, params![now, limit, offset]).await?.iter().map(Schedule::from_row).collect()
-                })
-            })
-            .await
-    }
-
     /// Moves a schedule on from the tick that was taken. False: somebody else has.
     pub async fn take_tick(&self, taken: &Schedule, next: Schedule) -> Result<bool> {
         let tick = taken.tick_at;
@@ -91,18 +105,6 @@ impl Store {
                     let params = params![&next.install_id, &next.kind, &next.name, &next.cron, tick, next.tick_at, next.due_at, next.last_at, &next.note, next.workflow_id.as_ref()];
                     Ok(tx.exec(sql, params).await? == 1)
                 }) })
-            .await
-    }
-
-    /// What an install does by the clock.
-    pub async fn schedules(&self, org: &OrgId, install: &InstallId) -> Result<Vec<Schedule>> {
-        self.main()
-            .read((org.clone(), install.clone()), |tx, (org, install)| {
-                Box::pin(async move {
-                    let sql = select!(Schedule, "WHERE org_id = $1 AND install_id = $2 ORDER BY kind, name, cron");
-                    tx.query(sql, params![&org, &install]).await?.iter().map(Schedule::from_row).collect()
-                })
-            })
             .await
     }
 }

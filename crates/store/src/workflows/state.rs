@@ -9,7 +9,7 @@ use crate::crypto::OrgKeys;
 use crate::db::{Tx, params};
 use crate::events::{Note, record};
 use crate::workflows::wake_install;
-use crate::{Install, Result, Store, StoreError};
+use crate::{Install, Reader, Result, Store, StoreError};
 
 /// Versions of a part that are read at once.
 const VERSIONS_MAX: u64 = 100;
@@ -71,7 +71,7 @@ pub struct StateVersion {
     pub created_at: Timestamp,
 }
 
-impl Store {
+impl Reader {
     /// The parts of an install's state, opened; as they were at a version, or as they are.
     pub async fn install_parts(
         &self,
@@ -128,39 +128,6 @@ impl Store {
         Ok(versions)
     }
 
-    /// Writes a part that no workflow has made, if nothing was set moving since `moves` was read; workflows that are open are woken.
-    pub async fn put_install_part(
-        &self,
-        install: &Install,
-        moves: i64,
-        (part, value): (&str, &Json),
-        (actor, now): (&str, Timestamp),
-    ) -> Result<bool> {
-        let part = SealedPart::new(&self.org_keys(&install.org_id).await?, &install.id, part, value);
-        let written = self
-            .main()
-            .write(
-                (install.org_id.clone(), install.id.clone(), part, actor.to_owned(), moves, now),
-                |tx, (org, id, part, actor, moves, now)| {
-                    Box::pin(async move {
-                        let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND moves = $2";
-                        if tx.exec(sql, params![&id, moves]).await? != 1 {
-                            return Ok(false);
-                        }
-                        let data = serde_json::json!({ "part": part.part });
-                        insert_parts(tx, org, id, std::slice::from_ref(part), None, *now).await?;
-                        wake_install(tx, id, *now).await?;
-                        let subject = ("install", id.as_str());
-                        record(tx, Note { org, now: *now, kind: "install.state", subject, actor, data }).await?;
-                        Ok(true)
-                    })
-                },
-            )
-            .await?;
-        self.wake_workflows(&install.org_id);
-        Ok(written)
-    }
-
     /// How often something was set moving in an install.
     pub async fn install_moves(&self, install: &InstallId) -> Result<i64> {
         self.main()
@@ -195,5 +162,40 @@ impl Store {
                     Ok(versions)
                 }) })
             .await
+    }
+}
+
+impl Store {
+    /// Writes a part that no workflow has made, if nothing was set moving since `moves` was read; workflows that are open are woken.
+    pub async fn put_install_part(
+        &self,
+        install: &Install,
+        moves: i64,
+        (part, value): (&str, &Json),
+        (actor, now): (&str, Timestamp),
+    ) -> Result<bool> {
+        let part = SealedPart::new(&self.org_keys(&install.org_id).await?, &install.id, part, value);
+        let written = self
+            .main()
+            .write(
+                (install.org_id.clone(), install.id.clone(), part, actor.to_owned(), moves, now),
+                |tx, (org, id, part, actor, moves, now)| {
+                    Box::pin(async move {
+                        let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND moves = $2";
+                        if tx.exec(sql, params![&id, moves]).await? != 1 {
+                            return Ok(false);
+                        }
+                        let data = serde_json::json!({ "part": part.part });
+                        insert_parts(tx, org, id, std::slice::from_ref(part), None, *now).await?;
+                        wake_install(tx, id, *now).await?;
+                        let subject = ("install", id.as_str());
+                        record(tx, Note { org, now: *now, kind: "install.state", subject, actor, data }).await?;
+                        Ok(true)
+                    })
+                },
+            )
+            .await?;
+        self.wake_workflows(&install.org_id);
+        Ok(written)
     }
 }

@@ -153,9 +153,9 @@ fn a_draft_takes_sections_until_it_is_committed_or_abandoned() {
         let done = made(&world, config.clone(), "x", sections, Vec::new()).await?;
         assert_eq!((done.version, done.id.clone(), done.state.as_str()), (Some(1), config.id.clone(), "opaque"));
         let late = put("sandbox", "third").await;
-        assert!(matches!(&late, Err(StoreError::Conflict(text)) if text.contains("version 1")), "{late:?}");
+        assert!(matches!(&late, Err(StoreError::Refused(why)) if why.to_string().contains("version 1")), "{late:?}");
         let twice = made(&world, config.clone(), "y", Vec::new(), Vec::new()).await;
-        assert!(matches!(twice, Err(StoreError::Conflict(_))), "{twice:?}");
+        assert!(matches!(twice, Err(StoreError::Refused(_))), "{twice:?}");
 
         // The same content again: the draft stands for the version that is there.
         let same = draft(&world);
@@ -200,7 +200,10 @@ fn a_component_keeps_its_type_until_it_is_retired() {
             made(&world, config, content, sections, entities)
         };
         let refused = as_type("terraform_module", "two").await;
-        assert!(matches!(&refused, Err(StoreError::Conflict(text)) if text.contains("helm_chart")), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(StoreError::Refused(why)) if why.to_string().contains("helm_chart")),
+            "{refused:?}"
+        );
         let version = s.active_config(&world.org, &world.app).await?.and_then(|c| c.version);
         assert_eq!(version, Some(1), "nothing was written");
         let api = s.entity(&world.org, None, EntityKind::Component, "api").await?;
@@ -209,7 +212,7 @@ fn a_component_keeps_its_type_until_it_is_retired() {
             s.change_entity(EntityKind::Component, &api, change, &world.account, world.now())
         };
         let refused = retire().await;
-        assert!(matches!(&refused, Err(StoreError::Conflict(text)) if text.contains("active")), "{refused:?}");
+        assert!(matches!(&refused, Err(StoreError::Refused(why)) if why.to_string().contains("active")), "{refused:?}");
         made(&world, draft(&world), "without it", Vec::new(), Vec::new()).await?;
         retire().await?;
         assert!(matches!(
@@ -251,7 +254,7 @@ fn sections_variables_and_inputs_lie_sealed() {
         };
         s.put_inputs(&world.org, inputs(2)).await?;
         let stale = s.put_inputs(&world.org, inputs(2)).await;
-        assert!(matches!(stale, Err(StoreError::Conflict(_))), "{stale:?}");
+        assert!(matches!(stale, Err(StoreError::Refused(_))), "{stale:?}");
         let current = s.current_inputs(&world.org, &world.install).await?;
         assert_eq!(current.map(|i| (i.version, i.values["size"].clone())), Some((2, "hunter2-as-an-input".into())));
         let rows = s
@@ -298,7 +301,10 @@ fn an_app_with_installs_is_not_deleted() {
         sync(&world, "one").await?;
         let app = s.app(&world.org, world.app.as_str()).await?;
         let refused = s.delete_app(&app, &world.account, world.now()).await;
-        assert!(matches!(&refused, Err(StoreError::Conflict(text)) if text.contains("an install")), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(StoreError::Refused(why)) if why.to_string().contains("1 install")),
+            "{refused:?}"
+        );
         let empty = crate::kit::app_named(&world.account, &world.org, "empty", world.now());
         s.create_app(empty.clone(), None).await?;
         s.delete_app(&empty, &world.account, world.now()).await?;

@@ -175,6 +175,7 @@ impl World {
             run: None,
             build: None,
             step_id: None,
+            restores: None,
             now,
         }
     }
@@ -334,7 +335,7 @@ pub(crate) fn app_named(account: &AccountId, org: &OrgId, name: &str, now: Times
         name: name.into(),
         display_name: name.into(),
         description: String::new(),
-        settings: serde_json::json!({}),
+        settings: Default::default(),
         created_by: account.clone(),
         created_at: now,
         updated_at: now,
@@ -378,7 +379,7 @@ pub(crate) fn install_named(
         platform: "local".into(),
         cloud: serde_json::json!({}),
         config_id: None,
-        settings: serde_json::json!({}),
+        settings: Default::default(),
         runner_id: runner.clone(),
         created_by: account.clone(),
         created_at: now,

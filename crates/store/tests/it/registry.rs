@@ -150,7 +150,7 @@ fn the_same_bytes_are_kept_once_in_an_org_and_apart_between_orgs() {
         assert!(matches!(refused, Err(StoreError::ContentMissing(_))), "{refused:?}");
         assert!(!s.has_repository(org, "o/empty").await?, "a refused manifest leaves nothing");
         let refused = s.unlink_blob(org, APP, &digest).await;
-        assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
         assert!(world.has(APP, &bytes).await?);
         s.unlink_blob(org, "o/third", &digest).await?;
         assert!(!world.has("o/third", &bytes).await?);
@@ -281,7 +281,7 @@ fn an_upload_to_files_goes_on_in_another_process() {
         let store = crate::kit::open(&place).await?;
         let writer = store.blobs().writer("registry/o/one", None).await?;
         let second = store.blobs().writer("registry/o/one", None).await;
-        assert!(matches!(second, Err(StoreError::Conflict(_))), "one at a time");
+        assert!(matches!(second, Err(StoreError::Refused(_))), "one at a time");
         drop(writer);
         store.blobs().writer("registry/o/one", None).await?;
         Ok(())
@@ -320,7 +320,7 @@ fn an_upload_is_claimed_once() {
         let upload = begun(s, &world.org, APP, now).await?;
         s.claim_upload(&upload, now, now.plus_s(10)).await?;
         let second = s.claim_upload(&upload, now, now.plus_s(10)).await;
-        assert!(matches!(second, Err(StoreError::Conflict(_))), "{second:?}");
+        assert!(matches!(second, Err(StoreError::Refused(_))), "{second:?}");
         s.hold_upload(&upload, now.plus_s(20)).await?;
         assert!(s.claim_upload(&upload, now.plus_s(15), now.plus_s(30)).await.is_err());
         s.pause_upload(&upload, "{}").await?;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use model::terraform::{LockInfo, SealedFile};
 use model::{Digest, JobType, Outcome, RevisionId, UploadId, WorkspaceId};
 use serde_json::json;
-use store::{Holder, Locked, NewRevision, Revision, StoreError, Workspace};
+use store::{Holder, Locked, NewJob, NewRevision, Revision, StoreError, Workspace};
 
 use crate::kit::{Claim, World, new_org, on_both, unique};
 
@@ -124,7 +124,7 @@ fn a_dead_holders_lock_is_taken_over_and_a_live_ones_is_not() {
         let waits = lock(&world, &at, "second", holder(&world, &second)).await?;
         assert_eq!(held_by(waits).as_deref(), Some("first"));
         let refused = s.force_unlock(&world.org, &at.id, "bob", world.now()).await;
-        assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
 
         // Nobody hears of it, and nobody knows that it is dead.
         world.silence().await?;
@@ -152,10 +152,10 @@ fn a_state_follows_the_one_before() {
     on_both(|world| async move {
         let (s, at) = (&world.store, workspace(&world).await?);
         let unlocked = s.write_revision(&world.org, state(&world, &at, person(), "one", 1)).await;
-        assert!(matches!(unlocked, Err(StoreError::Conflict(_))), "{unlocked:?}");
+        assert!(matches!(unlocked, Err(StoreError::Refused(_))), "{unlocked:?}");
         lock(&world, &at, "one", person()).await?;
         let other = s.write_revision(&world.org, state(&world, &at, person(), "two", 1)).await;
-        assert!(matches!(other, Err(StoreError::Conflict(_))), "{other:?}");
+        assert!(matches!(other, Err(StoreError::Refused(_))), "{other:?}");
 
         let first = state(&world, &at, person(), "one", 4);
         let written = s.write_revision(&world.org, first.clone()).await?;
@@ -169,7 +169,7 @@ fn a_state_follows_the_one_before() {
         {
             let new = NewRevision { lineage: lineage.into(), ..state(&world, &at, person(), "one", serial) };
             let refused = s.write_revision(&world.org, new).await;
-            assert!(matches!(refused, Err(StoreError::Conflict(_))), "{why}: {refused:?}");
+            assert!(matches!(refused, Err(StoreError::Refused(_))), "{why}: {refused:?}");
         }
         let next = s.write_revision(&world.org, state(&world, &at, person(), "one", 9)).await?;
         let now = s.workspace(&world.org, &at.id).await?;
@@ -178,8 +178,9 @@ fn a_state_follows_the_one_before() {
         assert_eq!(history(&world, &at).await?, [(9, false), (4, false)], "newest first");
         assert_eq!(s.revisions(&world.org, &at.id, 1, 1).await?[0].id, written.id, "in pages");
 
-        s.note_restore(&written, &world.org, &world.queued(JobType::TerraformDeploy).await?, "bob", world.now())
-            .await?;
+        // Who restores is noted with the job, in one transaction.
+        let job = NewJob { restores: Some(written), created_by: "bob".into(), ..world.job(JobType::TerraformDeploy) };
+        world.enqueue(job).await?;
         let noted = &events(&world, "terraform.restore").await?[0];
         assert_eq!((noted.data["serial"].as_u64(), noted.actor.as_str()), (Some(4), "bob"));
         Ok(())
@@ -221,12 +222,13 @@ fn a_workspace_of_another_org_is_not_there() {
         lock(&world, &at, "one", person()).await?;
         let revision = s.write_revision(&world.org, state(&world, &at, person(), "one", 1)).await?;
         let other = new_org(s, &world.account, "other", world.now()).await?;
-        let (now, job) = (world.now(), world.queued(JobType::TerraformDeploy).await?);
+        let now = world.now();
         assert!(matches!(s.workspace(&other, &at.id).await, Err(StoreError::NotFound("workspace"))));
         assert!(matches!(s.force_unlock(&other, &at.id, "eve", now).await, Err(StoreError::NotFound("workspace"))));
         assert!(matches!(s.revision(&other, &at.id, &revision.id).await, Err(StoreError::NotFound("revision"))));
-        let noted = s.note_restore(&revision, &other, &job, "eve", now).await;
-        assert!(matches!(noted, Err(StoreError::NotFound("workspace"))));
+        let elsewhere =
+            NewJob { org_id: other.clone(), restores: Some(revision), ..world.job(JobType::TerraformDeploy) };
+        assert!(s.enqueue(elsewhere, None).await.is_err());
         assert!(s.workspaces(&other, &world.install).await?.is_empty());
         assert!(s.revisions(&other, &at.id, 0, 10).await?.is_empty());
         assert_eq!(s.quarantined_revisions(&other, &at.id).await?, 0);

@@ -1,5 +1,7 @@
 //! Workflows at rest: who may write the next state, what makes one due, and the parts of an install's state.
 
+use std::collections::BTreeMap;
+
 use model::{JobType, OrgId, Outcome, StepId, Timestamp, WorkflowId};
 use serde_json::json;
 use store::{Given, NewJob, PlannedWorkflow, StepRow, StoreError, Target, WorkflowChange, WorkflowRow};
@@ -55,7 +57,13 @@ fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> WorkflowChang
 }
 
 fn planned(row: &WorkflowRow, steps: &[StepRow]) -> PlannedWorkflow {
-    PlannedWorkflow { row: row.clone(), steps: steps.to_vec(), given: Given::default(), inputs: None }
+    PlannedWorkflow {
+        row: row.clone(),
+        steps: steps.to_vec(),
+        given: Given::default(),
+        inputs: None,
+        toggles: BTreeMap::new(),
+    }
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! Actions of a synced app, which the dialect calls action workflows, and their runs on installs.
 
+use conductor::apps::drafts::{PostedSection, SectionSubject, element};
+use conductor::apps::manage::{WantedEntity, names};
+use conductor::{ActionRef, AppError, WantedActionRun};
 use std::collections::BTreeSet;
 
 use api::control as wire;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, Path, State};
-use conductor::NewWorkflow;
-use engine::WorkflowKind;
 use http::StatusCode;
-use model::{ActionRunId, SectionId, WorkflowId, spec};
+use model::{ActionRunId, SectionId, WorkflowId};
 use serde_json::{Map, Value};
-use store::{App, ENTITIES_MAX, Entity, EntityChange, EntityKind, Install, NewEntity, Section, StoreError};
+use store::{App, ENTITIES_MAX, Entity, EntityChange, EntityKind, Install, Section, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -19,11 +20,11 @@ use crate::auth::{InOrg, Operator, Reader};
 use crate::config::Limits;
 use crate::control_api::apps::Search;
 use crate::control_api::apps::components;
-use crate::control_api::apps::configs::sections::{self, Posted, git, inner_id, repo, some, text};
-use crate::control_api::apps::configs::{self, Known, Subject};
+use crate::control_api::apps::configs::sections::{self, git, inner_id, repo, some, text};
+use crate::control_api::apps::configs::{self, Known};
 use crate::control_api::jobs;
 use crate::control_api::workflows::Started;
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 use crate::request::{Create, List, Page, Params};
 
 const KIND: EntityKind = EntityKind::Action;
@@ -85,24 +86,15 @@ async fn create(
     request: Create<wire::CreateActionWorkflow>,
 ) -> ApiResult<(StatusCode, Json<wire::ActionWorkflow>)> {
     let app = state.store().app(&at.org, &app).await?;
-    check_name(&request.value.name)?;
-    let now = state.conductor.now();
-    let new = NewEntity {
-        id: KIND.new_id(now, state.conductor.random_u128()),
+    let wanted = WantedEntity {
         kind: KIND,
         name: request.value.name,
-        entity_type: None,
         var_name: String::new(),
         labels: request.value.labels,
         dependencies: Vec::new(),
     };
-    let made = state.store().create_entity(&at.org, &app.id, new, &at.owner.account.id, now).await?;
+    let made = state.conductor.create_entity(&at.by(), &app, wanted).await?;
     Ok((StatusCode::CREATED, Json(shown(&state, made).await?)))
-}
-
-fn check_name(name: &str) -> ApiResult<()> {
-    let good = !name.trim().is_empty() && name.len() <= 255 && !name.chars().any(char::is_control);
-    if good { Ok(()) } else { Err(ApiError::invalid("an action needs a name of 1 to 255 characters on one line")) }
 }
 
 /// An action of an app, by name or id.
@@ -127,12 +119,8 @@ async fn update(
 ) -> ApiResult<(StatusCode, Json<wire::ActionWorkflow>)> {
     let action = state.store().entity(&at.org, None, KIND, &action).await?;
     let name = request.value.name.filter(|name| !name.is_empty());
-    if let Some(name) = &name {
-        check_name(name)?;
-    }
     let change = EntityChange { name, labels: request.value.labels, ..EntityChange::default() };
-    let now = state.conductor.now();
-    let changed = state.store().change_entity(KIND, &action, change, &at.owner.account.id, now).await?;
+    let changed = state.conductor.update_entity(&at.by(), KIND, &action, change).await?;
     Ok((StatusCode::CREATED, Json(shown(&state, changed).await?)))
 }
 
@@ -144,7 +132,7 @@ async fn retire(
     Path(action): Path<String>,
 ) -> ApiResult<Json<bool>> {
     let action = state.store().entity(&at.org, None, KIND, &action).await?;
-    components::retire_entity(&state, &at, KIND, action).await?;
+    state.conductor.retire_entity(&at.by(), KIND, &action).await?;
     Ok(Json(true))
 }
 
@@ -162,9 +150,9 @@ async fn post_config(
     let draft = wanted.app_config_id.clone();
     let known = state.store().all_entities(&at.org, &app.id, EntityKind::Component).await?;
     let action = from_wire(&entity, &known, wanted);
-    let posted = Posted { kind: KIND.section(), body: configs::element(KIND, &action) };
-    let subject = Subject { name: entity.name, entity_id: Some(entity.id), checksum: String::new() };
-    let section = configs::put(&state, &at, &app, &draft, posted, subject).await?;
+    let subject = SectionSubject { name: entity.name, entity_id: Some(entity.id), checksum: String::new() };
+    let posted = PostedSection { kind: KIND.section(), body: element(KIND, &action), subject };
+    let section = configs::put(&state, &at, &app, &draft, posted).await?;
     Ok((StatusCode::CREATED, Json(config_shown(&Known::of(&state, &at.org, &app.id).await?, &section)?)))
 }
 
@@ -189,7 +177,7 @@ fn from_wire(entity: &Entity, components: &[Entity], wanted: wire::CreateActionW
         timeout: (wanted.timeout > 0).then(|| format!("{}s", (wanted.timeout / SECOND_NS).max(1))),
         triggers: triggers.collect(),
         steps: steps.collect(),
-        dependencies: configs::names(components, &wanted.dependencies),
+        dependencies: names(components, &wanted.dependencies),
         break_glass_role: some(&wanted.break_glass_role_arn),
         role: some(&wanted.role),
         labels: entity.labels.clone(),
@@ -272,8 +260,7 @@ pub(crate) async fn view(
 ) -> ApiResult<InstallView> {
     let app = state.store().app(&at.org, install.app_id.as_str()).await?;
     if install.config_id.is_none() && state.store().active_config(&at.org, &app.id).await?.is_none() {
-        let text = format!("app `{}` has no active config", app.name);
-        return Err(ApiError::new(api::ErrorCode::Conflict, text).hint("sync it first with `ferry apps sync DIR`"));
+        return Err(conductor::Error::from(AppError::NoActiveConfig(app.name)).into());
     }
     let config = state.conductor.config_of(install).await?;
     let (document, _) = state.conductor.app_config(&at.org, &config).await?;
@@ -293,7 +280,7 @@ async fn of_install(
     let page = search.page()?;
     let active = match state.conductor.config_of(&install).await {
         Ok(config) => state.store().sections(&at.org, &config.id).await?,
-        Err(StoreError::Conflict(_)) => Vec::new(),
+        Err(conductor::Error::App(AppError::NeverSynced)) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
     let active: BTreeSet<String> = active.into_iter().filter_map(|section| section.entity_id).collect();
@@ -307,15 +294,6 @@ async fn of_install(
     Ok(List::new(actions, page))
 }
 
-/// Whether people may start an action.
-pub(crate) fn by_hand(action: &config::Action) -> ApiResult<()> {
-    if action.triggers.iter().any(|t| t.r#type == "manual") {
-        return Ok(());
-    }
-    let text = format!("action `{}` has no `manual` trigger, so nobody can start it by hand", action.name);
-    Err(ApiError::new(api::ErrorCode::Conflict, text).hint("add `[[triggers]] type = \"manual\"` and sync"))
-}
-
 /// Runs an action of the app on an install. Its templates are rendered against what is known of the install now.
 #[utoipa::path(post, path = "/v1/installs/{install_id}/action-workflows/runs", tag = "actions", security(("token" = ["operator"])), params(("install_id" = String, Path, description = "name or id")), request_body = wire::CreateActionWorkflowRun, responses((status = 201, body = wire::WorkflowStarted), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn run(
@@ -327,43 +305,13 @@ async fn run(
     let idem = request.idempotency(&at.owner.account.id);
     let wanted = request.value;
     let install = state.store().install(&at.org, &install).await?;
-    spec::check_env(&wanted.run_env_vars).map_err(ApiError::invalid)?;
-    spec::check_secrets(&wanted.secrets).map_err(ApiError::invalid)?;
-    let section_id = match wanted.action_workflow_config_id.as_str() {
-        "" => None,
-        id => Some(SectionId::parse(id).map_err(|_| StoreError::NotFound("action config"))?),
+    let action = match wanted.action_workflow_config_id.as_str() {
+        "" => ActionRef::Name(wanted.action),
+        id => ActionRef::Config(SectionId::parse(id).map_err(|_| StoreError::NotFound("action config"))?),
     };
-    let config = state.conductor.config_of(&install).await?;
-    let sections = state.store().sections(&at.org, &config.id).await?;
-    let meant = |section: &Section| match &section_id {
-        Some(id) => section.id == *id,
-        None => section.kind == KIND.section() && section.name == wanted.action,
-    };
-    let Some(section) = sections.into_iter().find(meant) else {
-        let app = state.store().app(&at.org, install.app_id.as_str()).await?.name;
-        let version = config.version.unwrap_or_default();
-        let text = format!("the action is not part of version {version} of app `{app}`, which the install is at");
-        return Err(ApiError::new(api::ErrorCode::NotFound, text).hint(
-            "it was removed from the app's files, or another version of it was meant; sync the app, or start it anew",
-        ));
-    };
-    let action = sections::alone(&section)?.actions.into_iter().next().ok_or(StoreError::NotFound("action"))?;
-    by_hand(&action)?;
-    let mut new =
-        NewWorkflow::new(WorkflowKind::ActionWorkflowRun { action: action.name, trigger: "manual".to_owned() });
-    new.given.env_vars = wanted.run_env_vars;
-    new.given.masked_values = wanted.secrets;
-    new.role = some(&wanted.role);
-    let id = state.conductor.start_workflow(&install, new, &at.owner.account.id, idem).await?;
-    // Its job is queued before the answer, so that whoever has the answer can look at the run.
-    let loaded = state.conductor.tell_workflow(&at.org, &id, engine::Event::Look, at.actor()).await?;
-    let failed = loaded.workflow.failure();
-    match failed {
-        Some(step) if state.store().job_of_step(&at.org, &step.id).await?.is_none() => {
-            Err(StoreError::Conflict(step.reason.clone()).into())
-        }
-        _ => Ok(Started(id)),
-    }
+    let wanted =
+        WantedActionRun { action, env_vars: wanted.run_env_vars, secrets: wanted.secrets, role: some(&wanted.role) };
+    Ok(Started(state.conductor.run_app_action(&at.by(), &install, wanted, idem).await?))
 }
 
 async fn run_shown(state: &AppState, at_org: &model::OrgId, run: store::ActionRun) -> ApiResult<wire::ActionRun> {

@@ -3,6 +3,8 @@
 use api::control as wire;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, Path, State};
+use conductor::apps::drafts::{PostedSection, SectionSubject, element};
+use conductor::apps::manage::names;
 use config::{ComponentCommon, ComponentKind};
 use http::StatusCode;
 use store::{Config, Section, StoreError};
@@ -14,9 +16,9 @@ use crate::auth::{InOrg, Operator};
 use crate::config::Limits;
 use crate::control_api::apps::components::{KIND, wire_type};
 use crate::control_api::apps::configs::sections::{
-    self, Posted, git, operation_map, operation_roles, repo, some, text, var_files,
+    self, git, operation_map, operation_roles, repo, some, text, var_files,
 };
-use crate::control_api::apps::configs::{self, Known, Subject};
+use crate::control_api::apps::configs::{self, Known};
 use crate::error::{ApiError, ApiResult};
 use crate::request::Create;
 
@@ -275,7 +277,7 @@ async fn put(
     let common = ComponentCommon {
         name: entity.name.clone(),
         var_name: some(&entity.var_name),
-        dependencies: configs::names(&known, &base.dependencies),
+        dependencies: names(&known, &base.dependencies),
         labels: entity.labels.clone(),
         operation_roles: operation_roles(&base.operation_roles),
         toggleable: base.toggleable,
@@ -285,10 +287,10 @@ async fn put(
         deploy_timeout: some(&base.deploy_timeout),
         source: None,
     };
-    let body = configs::element(KIND, &config::Component { common, kind });
-    let subject = Subject { name: entity.name, entity_id: Some(entity.id), checksum: base.checksum };
-    let section =
-        configs::put(state, at, &app, &base.app_config_id, Posted { kind: KIND.section(), body }, subject).await?;
+    let body = element(KIND, &config::Component { common, kind });
+    let subject = SectionSubject { name: entity.name, entity_id: Some(entity.id), checksum: base.checksum };
+    let posted = PostedSection { kind: KIND.section(), body, subject };
+    let section = configs::put(state, at, &app, &base.app_config_id, posted).await?;
     let config = state.store().config(&at.org, &app.id, &section.config_id).await?;
     connection(&Known::of(state, &at.org, &app.id).await?, &config, &section)
 }

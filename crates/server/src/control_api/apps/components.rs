@@ -1,5 +1,6 @@
 //! Components of an app.
 
+use conductor::apps::manage::WantedEntity;
 use std::collections::BTreeMap;
 
 use api::control as wire;
@@ -7,7 +8,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use model::AppId;
-use store::{App, Entity, EntityChange, EntityKind, NewEntity, StoreError};
+use store::{App, Entity, EntityChange, EntityKind, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -15,9 +16,8 @@ use crate::AppState;
 use crate::auth::{InOrg, Operator, Reader};
 use crate::control_api::apps::Search;
 use crate::control_api::apps::component_configs;
-use crate::control_api::apps::configs;
 use crate::control_api::apps::configs::Known;
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 use crate::request::{Create, List, Page, Params};
 
 pub(crate) const KIND: EntityKind = EntityKind::Component;
@@ -113,14 +113,6 @@ async fn list(
     listed(&state, &at, None, &search).await
 }
 
-fn check_name(name: &str) -> ApiResult<()> {
-    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_{}.".contains(c);
-    if !name.is_empty() && name.len() <= 128 && name.chars().all(good) {
-        return Ok(());
-    }
-    Err(ApiError::invalid(format!("`{name}` can't be the name of a component: use lower-case letters, digits and `_`")))
-}
-
 /// Makes a component that no config names yet.
 #[utoipa::path(post, path = "/v1/apps/{app_id}/components", tag = "components", security(("token" = ["operator"])), params(("app_id" = String, Path, description = "name or id")), request_body = wire::CreateComponent, responses((status = 201, body = wire::Component), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn create(
@@ -131,19 +123,14 @@ async fn create(
 ) -> ApiResult<(StatusCode, Json<wire::Component>)> {
     let app = state.store().app(&at.org, &app).await?;
     let wanted = request.value;
-    check_name(&wanted.name)?;
-    let known = state.store().all_entities(&at.org, &app.id, KIND).await?;
-    let now = state.conductor.now();
-    let new = NewEntity {
-        id: KIND.new_id(now, state.conductor.random_u128()),
+    let wanted = WantedEntity {
         kind: KIND,
         name: wanted.name,
-        entity_type: None,
         var_name: wanted.var_name,
         labels: wanted.labels,
-        dependencies: configs::names(&known, &wanted.dependencies),
+        dependencies: wanted.dependencies,
     };
-    let made = state.store().create_entity(&at.org, &app.id, new, &at.owner.account.id, now).await?;
+    let made = state.conductor.create_entity(&at.by(), &app, wanted).await?;
     Ok((StatusCode::CREATED, Json(shown(made, 0))))
 }
 
@@ -180,17 +167,14 @@ async fn update(
 ) -> ApiResult<Json<wire::Component>> {
     let component = state.store().entity(&at.org, None, KIND, &component).await?;
     let wanted = request.value;
-    check_name(&wanted.name)?;
-    let known = state.store().all_entities(&at.org, &component.app_id, KIND).await?;
     let change = EntityChange {
         name: Some(wanted.name),
         var_name: wanted.var_name,
         labels: wanted.labels,
-        dependencies: wanted.dependencies.map(|d| configs::names(&known, &d)),
+        dependencies: wanted.dependencies,
         retire: false,
     };
-    let now = state.conductor.now();
-    let changed = state.store().change_entity(KIND, &component, change, &at.owner.account.id, now).await?;
+    let changed = state.conductor.update_entity(&at.by(), KIND, &component, change).await?;
     Ok(Json(shown_with_count(&state, changed).await?))
 }
 
@@ -202,16 +186,8 @@ async fn retire(
     Path(component): Path<String>,
 ) -> ApiResult<Json<bool>> {
     let component = state.store().entity(&at.org, None, KIND, &component).await?;
-    retire_entity(&state, &at, KIND, component).await?;
+    state.conductor.retire_entity(&at.by(), KIND, &component).await?;
     Ok(Json(true))
-}
-
-/// Retires a component or an action, unless the active config still has it.
-pub(crate) async fn retire_entity(state: &AppState, at: &InOrg, kind: EntityKind, entity: Entity) -> ApiResult<()> {
-    let change = EntityChange { retire: true, ..EntityChange::default() };
-    let now = state.conductor.now();
-    state.store().change_entity(kind, &entity, change, &at.owner.account.id, now).await?;
-    Ok(())
 }
 
 /// The newest config of a component.

@@ -12,9 +12,8 @@ pub(crate) mod configs;
 use api::control::{App, AppVariable, CreateApp, CreateAppVariable, Stamp, UpdateApp};
 use axum::Json;
 use axum::extract::{Path, State};
-use conductor::random_u128;
+use conductor::apps::manage::{AppChange, WantedApp};
 use http::StatusCode;
-use model::{AppId, VariableId};
 use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -58,15 +57,10 @@ impl Search {
 }
 
 fn wire(app: store::App) -> App {
-    let setting = |key: &str| app.settings.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
     App {
-        config_repo: setting("config_repo"),
-        config_directory: setting("config_directory"),
-        label_colors: app
-            .settings
-            .get("label_colors")
-            .and_then(|v| serde_json::from_value(v.clone()).ok())
-            .unwrap_or_default(),
+        config_repo: app.settings.config_repo,
+        config_directory: app.settings.config_directory,
+        label_colors: app.settings.label_colors,
         id: app.id,
         org_id: app.org_id,
         name: app.name,
@@ -99,22 +93,10 @@ async fn create(
     Operator(at): Operator,
     request: Create<CreateApp>,
 ) -> ApiResult<(StatusCode, Json<App>)> {
-    model::name::check(&request.value.name).map_err(ApiError::invalid)?;
-    let now = state.conductor.now();
     let idem = request.idempotency(&at.owner.account.id);
-    let app = store::App {
-        id: AppId::new(now, random_u128()),
-        org_id: at.org.clone(),
-        name: request.value.name,
-        display_name: request.value.display_name,
-        description: request.value.description,
-        settings: serde_json::json!({}),
-        created_by: at.owner.account.id.clone(),
-        created_at: now,
-        updated_at: now,
-    };
-    let created = state.store().create_app(app, idem).await?;
-    Ok((StatusCode::CREATED, Json(wire(state.store().app(&at.org, &created.id).await?))))
+    let CreateApp { name, display_name, description, .. } = request.value;
+    let app = state.conductor.create_app(&at.by(), WantedApp { name, display_name, description }, idem).await?;
+    Ok((StatusCode::CREATED, Json(wire(app))))
 }
 
 /// An app, by name or id.
@@ -131,31 +113,24 @@ async fn update(
     Path(app): Path<String>,
     request: Create<UpdateApp>,
 ) -> ApiResult<Json<App>> {
-    let mut app = state.store().app(&at.org, &app).await?;
+    let app = state.store().app(&at.org, &app).await?;
     let wanted = request.value;
-    if let Some(name) = wanted.name.filter(|name| !name.is_empty()) {
-        model::name::check(&name).map_err(ApiError::invalid)?;
-        app.name = name;
-    }
-    app.display_name = wanted.display_name.unwrap_or(app.display_name);
-    app.description = wanted.description.unwrap_or(app.description);
-    let mut keep = |key: &str, value: Option<serde_json::Value>| {
-        if let (Some(value), Some(settings)) = (value, app.settings.as_object_mut()) {
-            settings.insert(key.to_owned(), value);
-        }
+    let change = AppChange {
+        name: wanted.name,
+        display_name: wanted.display_name,
+        description: wanted.description,
+        config_repo: wanted.config_repo,
+        config_directory: wanted.config_directory,
+        label_colors: wanted.label_colors,
     };
-    keep("config_repo", wanted.config_repo.map(Into::into));
-    keep("config_directory", wanted.config_directory.map(Into::into));
-    keep("label_colors", wanted.label_colors.map(|colors| serde_json::json!(colors)));
-    app.updated_at = state.conductor.now();
-    Ok(Json(wire(state.store().update_app(app, &at.owner.account.id).await?)))
+    Ok(Json(wire(state.conductor.update_app(&at.by(), app, change).await?)))
 }
 
 /// Deletes an app that has no installs, with all its versions.
 #[utoipa::path(delete, path = "/v1/apps/{app_id}", tag = "apps", security(("token" = ["admin"])), params(("app_id" = String, Path, description = "name or id")), responses((status = 200, body = bool), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn delete(State(state): State<AppState>, Admin(at): Admin, Path(app): Path<String>) -> ApiResult<Json<bool>> {
     let app = state.store().app(&at.org, &app).await?;
-    state.store().delete_app(&app, &at.owner.account.id, state.conductor.now()).await?;
+    state.conductor.delete_app(&at.by(), &app).await?;
     Ok(Json(true))
 }
 
@@ -199,21 +174,7 @@ async fn set_variable(
 ) -> ApiResult<(StatusCode, Json<AppVariable>)> {
     let app = state.store().app(&at.org, &app).await?;
     let CreateAppVariable { name, value } = request.value;
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_empty() || name.len() > 128 || !name.chars().all(good) {
-        let text = format!("`{name}` can't be the name of a variable: use letters, digits and `_`");
-        return Err(ApiError::invalid(text));
-    }
-    let now = state.conductor.now();
-    let new = store::Variable {
-        id: VariableId::new(now, state.conductor.random_u128()),
-        name,
-        value,
-        created_by: at.owner.account.id.clone(),
-        created_at: now,
-        updated_at: now,
-    };
-    let set = state.store().set_variable(&at.org, &app.id, new).await?;
+    let set = state.conductor.set_variable(&at.by(), &app, name, value).await?;
     Ok((StatusCode::CREATED, Json(variable(&at, &app, set))))
 }
 
@@ -225,7 +186,6 @@ async fn delete_variable(
     Path((app, variable)): Path<(String, String)>,
 ) -> ApiResult<Json<bool>> {
     let app = state.store().app(&at.org, &app).await?;
-    let now = state.conductor.now();
-    state.store().delete_variable(&at.org, &app.id, &variable, at.actor(), now).await?;
+    state.conductor.delete_variable(&at.by(), &app, &variable).await?;
     Ok(Json(true))
 }

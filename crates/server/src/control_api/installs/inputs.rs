@@ -1,13 +1,10 @@
 //! Inputs of installs, and what templates make of them.
 
-use std::collections::BTreeMap;
-
 use api::control as wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use conductor::apps::effective_inputs;
 use config::AppConfig;
-use model::InputsId;
 use serde::Deserialize;
 use serde_json::Value;
 use store::{Install, InstallInputs, StoreError};
@@ -25,69 +22,6 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
 }
 
 pub(crate) const HIDDEN: &str = "***";
-/// How many mistakes, and names, are told at once.
-const TOLD: usize = 20;
-
-/// The config that an install is at; an app that was never synced declares nothing.
-async fn declared(state: &AppState, install: &Install) -> ApiResult<AppConfig> {
-    let document = state.conductor.document_of(install).await?;
-    Ok(document.map(|document| document.config.clone()).unwrap_or_default())
-}
-
-/// Whether the inputs that an install gives are what its app declares; every message says what to do.
-fn check(config: &AppConfig, given: &BTreeMap<String, String>, complete: bool) -> ApiResult<()> {
-    let mut wrong = Vec::new();
-    for (name, value) in given {
-        match config.inputs.iter().find(|input| input.name == *name) {
-            None => wrong.push(format!("the app declares no input `{name}`")),
-            Some(input) if !value.is_empty() => {
-                if let Err(why) = input.accepts(value) {
-                    wrong.push(format!("input `{name}`: the value {why}"));
-                }
-            }
-            Some(input) if input.required && !input.user_configurable && input.default.is_none() && !complete => {
-                wrong.push(format!("input `{name}` is required, and has no default to take"));
-            }
-            Some(_) => {}
-        }
-    }
-    if complete {
-        let effective = effective_inputs(config, given);
-        let missing = |input: &&config::Input| {
-            let empty = effective.get(&input.name).is_none_or(String::is_empty);
-            input.required && !input.user_configurable && empty
-        };
-        let missing = config.inputs.iter().filter(missing);
-        wrong.extend(missing.map(|input| format!("input `{}` is required: {}", input.name, input.description)));
-    }
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    let more = wrong.len().saturating_sub(TOLD);
-    wrong.truncate(TOLD);
-    if more > 0 {
-        wrong.push(format!("and {more} more"));
-    }
-    let known: Vec<&str> = config.inputs.iter().map(|i| i.name.as_str()).take(TOLD).collect();
-    let known = if known.is_empty() {
-        "the app declares no inputs".into()
-    } else {
-        format!("inputs of the app: {}", known.join(", "))
-    };
-    Err(ApiError::invalid(wrong.join("\n")).hint(known))
-}
-
-/// The inputs of an install that is being made.
-pub(crate) async fn first(
-    state: &AppState,
-    install: &Install,
-    given: BTreeMap<String, String>,
-) -> ApiResult<InstallInputs> {
-    check(&declared(state, install).await?, &given, true)?;
-    let id = InputsId::new(install.created_at, state.conductor.random_u128());
-    Ok(InstallInputs::first(id, install, given))
-}
-
 fn shown(config: &AppConfig, install: &Install, inputs: InstallInputs) -> wire::InstallInputs {
     let values = effective_inputs(config, &inputs.values);
     let hide = |(name, value): (&String, &String)| {
@@ -123,7 +57,7 @@ async fn list(
     Params(page): Params<Page>,
 ) -> ApiResult<List<wire::InstallInputs>> {
     let install = state.store().install(&at.org, &install).await?;
-    let config = declared(&state, &install).await?;
+    let config = state.conductor.declared(&install).await?;
     let found = state.store().inputs(&at.org, &install.id, page.offset(), page.fetch()).await?;
     Ok(List::new(found.into_iter().map(|inputs| shown(&config, &install, inputs)).collect(), page))
 }
@@ -137,7 +71,7 @@ async fn current(
 ) -> ApiResult<Json<wire::InstallInputs>> {
     let install = state.store().install(&at.org, &install).await?;
     let inputs = state.store().current_inputs(&at.org, &install.id).await?.ok_or(StoreError::NotFound("inputs"))?;
-    Ok(Json(shown(&declared(&state, &install).await?, &install, inputs)))
+    Ok(Json(shown(&state.conductor.declared(&install).await?, &install, inputs)))
 }
 
 /// Changes inputs of an install: those that are named, the others stay. An empty value takes the app's default again.
@@ -149,27 +83,9 @@ async fn update(
     request: Create<wire::UpdateInstallInputs>,
 ) -> ApiResult<Json<wire::InstallInputs>> {
     let install = state.store().install(&at.org, &install).await?;
-    let config = declared(&state, &install).await?;
-    let before = state.store().current_inputs(&at.org, &install.id).await?;
-    let version = before.as_ref().map_or(0, |b| b.version) + 1;
-    let mut values = before.map(|b| b.values).unwrap_or_default();
-    check(&config, &request.value.inputs, false)?;
-    let changed =
-        request.value.inputs.iter().filter(|(name, value)| values.get(*name).map_or("", String::as_str) != *value);
-    let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
-    values.extend(request.value.inputs);
-    values.retain(|_, value| !value.is_empty());
-    let now = state.conductor.now();
-    let inputs = InstallInputs {
-        id: InputsId::new(now, state.conductor.random_u128()),
-        install_id: install.id.clone(),
-        version,
-        values,
-        created_by: at.owner.account.id.clone(),
-        created_at: now,
-    };
-    let changed = if request.value.no_deploy { Vec::new() } else { changed };
-    let workflow = state.conductor.change_inputs(&install, inputs.clone(), changed).await?;
+    let config = state.conductor.declared(&install).await?;
+    let wire::UpdateInstallInputs { inputs, no_deploy, .. } = request.value;
+    let (inputs, workflow) = state.conductor.update_inputs(&at.by(), &install, inputs, !no_deploy).await?;
     let workflow_id = workflow.map(|id| id.to_string()).unwrap_or_default();
     Ok(Json(wire::InstallInputs { workflow_id, ..shown(&config, &install, inputs) }))
 }

@@ -2,24 +2,22 @@
 //!
 //! All of it lies in `installs.settings`, and changes by `Store::change_settings` alone.
 
+use conductor::{SettingsChange, Toggle};
 use std::collections::BTreeMap;
 
 use api::control as wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use conductor::NewWorkflow;
 use conductor::apps::own_labels;
-use engine::WorkflowKind;
 use http::{StatusCode, header};
-use model::labels::{self, Labels};
-use serde_json::{Value, json};
+use serde_json::json;
 use store::{EntityKind, Install, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::AppState;
-use crate::auth::{InOrg, Operator, Reader};
+use crate::auth::{Operator, Reader};
 use crate::control_api::installs;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Create;
@@ -34,118 +32,34 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(file))
 }
 
-/// Longest marker of who keeps an install.
-const MANAGED_BY_BYTES_MAX: usize = 128;
-
-/// What is to change; `None` and empty stay as they are.
-#[derive(Debug, Clone, Default)]
-struct Changes {
-    approval_option: Option<String>,
-    toggles: BTreeMap<String, bool>,
-    labels: Option<Labels>,
-    managed_by: Option<String>,
-    name: Option<String>,
+/// What a client asks for.
+fn change_of(
+    config: Option<wire::UpdateInstallConfig>,
+    metadata: Option<wire::InstallMetadata>,
+) -> ApiResult<SettingsChange> {
+    let mut change = SettingsChange { managed_by: metadata.map(|metadata| metadata.managed_by), ..Default::default() };
+    if let Some(config) = config {
+        let stack = [&config.vpc_nested_template_url, &config.runner_nested_template_url];
+        if stack.iter().any(|url| !url.is_empty()) || !config.custom_nested_stacks.is_empty() {
+            return Err(ApiError::invalid("templates of the stack for one install are not supported yet")
+                .hint("set them for all installs of the app, in `stack.toml`"));
+        }
+        change.approval_option = Some(config.approval_option).filter(|option| !option.is_empty());
+        change.toggles = config.component_toggles;
+        change.labels = config.labels;
+    }
+    Ok(change)
 }
 
-impl Changes {
-    fn of(config: Option<wire::UpdateInstallConfig>, metadata: Option<wire::InstallMetadata>) -> ApiResult<Self> {
-        let mut changes = Self { managed_by: metadata.map(|metadata| metadata.managed_by), ..Self::default() };
-        if let Some(config) = config {
-            let stack = [&config.vpc_nested_template_url, &config.runner_nested_template_url];
-            if stack.iter().any(|url| !url.is_empty()) || !config.custom_nested_stacks.is_empty() {
-                return Err(ApiError::invalid("templates of the stack for one install are not carried out yet")
-                    .hint("set them for all installs of the app, in `stack.toml`"));
-            }
-            changes.approval_option = Some(config.approval_option);
-            changes.toggles = config.component_toggles;
-            changes.labels = config.labels;
-        }
-        changes.approval_option = changes.approval_option.filter(|option| !option.is_empty());
-        Ok(changes)
-    }
-
-    /// Whether all of it may be said of an install.
-    async fn check(&self, state: &AppState, install: &Install) -> ApiResult<()> {
-        match self.approval_option.as_deref() {
-            None | Some("prompt" | "approve-all") => {}
-            Some(other) => {
-                let text = format!("`{other}` is not an approval option: use prompt or approve-all");
-                return Err(ApiError::invalid(text));
-            }
-        }
-        if let Some(name) = &self.name {
-            model::name::check(name).map_err(ApiError::invalid)?;
-        }
-        if let Some(labels) = &self.labels {
-            labels::check(labels).map_err(ApiError::invalid)?;
-        }
-        if self
-            .managed_by
-            .as_ref()
-            .is_some_and(|by| by.len() > MANAGED_BY_BYTES_MAX || by.chars().any(char::is_control))
-        {
-            return Err(ApiError::invalid(format!("`managed_by` is one line of at most {MANAGED_BY_BYTES_MAX} bytes")));
-        }
-        for name in self.toggles.keys() {
-            toggleable(state, install, name).await?;
-        }
-        Ok(())
-    }
-
-    fn apply(&self, settings: &mut Value) {
-        let mut put = |key: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                settings[key] = value;
-            }
-        };
-        put("approval_option", self.approval_option.as_ref().map(|option| json!(option)));
-        put("labels", self.labels.as_ref().map(|labels| json!(labels)));
-        put("managed_by", self.managed_by.as_ref().map(|by| json!(by)));
-        for (name, on) in &self.toggles {
-            settings["components"][name] = json!(on);
-        }
-    }
-}
-
-/// A component that may be left out.
-async fn toggleable(state: &AppState, install: &Install, name: &str) -> ApiResult<()> {
-    let document = state.conductor.document_of(install).await?;
-    let components = document.iter().flat_map(|document| &document.config.components);
-    let Some(component) = components.into_iter().find(|component| component.common.name == name) else {
-        return Err(ApiError::invalid(format!("the app has no component `{name}`")));
-    };
-    if component.common.toggleable {
-        return Ok(());
-    }
-    Err(ApiError::invalid(format!("component `{name}` can't be left out: it is not `toggleable`"))
-        .hint("write `toggleable = true` into its file, and sync the app"))
-}
-
-async fn change(state: &AppState, at: &InOrg, install: &Install, changes: Changes) -> ApiResult<Install> {
-    changes.check(state, install).await?;
-    let now = state.conductor.now();
-    let changed = state.store().change_settings(&at.org, &install.id, at.actor(), now, move |install| {
-        changes.apply(&mut install.settings);
-        if let Some(name) = &changes.name {
-            install.name.clone_from(name);
-        }
-        Ok(())
-    });
-    Ok(changed.await?)
-}
-
-/// The settings of an install that is being made.
-pub(crate) async fn first(state: &AppState, install: &Install, wanted: &wire::CreateInstall) -> ApiResult<Value> {
-    let mut changes = Changes::of(wanted.install_config.clone(), wanted.metadata.clone())?;
+/// The settings of an install that is being created.
+pub(crate) fn first(wanted: &wire::CreateInstall) -> ApiResult<SettingsChange> {
+    let mut change = change_of(wanted.install_config.clone(), wanted.metadata.clone())?;
     if !wanted.labels.is_empty() {
-        let mut labels = changes.labels.unwrap_or_default();
+        let mut labels = change.labels.unwrap_or_default();
         labels.extend(wanted.labels.clone());
-        changes.labels = Some(labels);
+        change.labels = Some(labels);
     }
-    changes.check(state, install).await?;
-    let mut settings = json!({});
-    changes.apply(&mut settings);
-    Ok(settings)
+    Ok(change)
 }
 
 /// What an install says about itself. There is one of it for each install, and it has the install's id.
@@ -154,18 +68,18 @@ pub(crate) fn shown(install: &Install) -> wire::InstallConfig {
         id: install.id.to_string(),
         install_id: install.id.to_string(),
         org_id: install.org_id.to_string(),
-        approval_option: install.settings["approval_option"].as_str().unwrap_or("prompt").to_owned(),
+        approval_option: install.settings.approval_option.unwrap_or_default().as_str().to_owned(),
         created_by_id: install.created_by.to_string(),
         created_at: install.created_at,
         updated_at: install.updated_at,
-        component_toggles: serde_json::from_value(install.settings["components"].clone()).unwrap_or_default(),
+        component_toggles: install.settings.components.clone(),
         labels: own_labels(install),
     }
 }
 
 pub(crate) fn metadata(install: &Install) -> Option<wire::InstallMetadata> {
-    let managed_by = install.settings["managed_by"].as_str().filter(|by| !by.is_empty())?;
-    Some(wire::InstallMetadata { managed_by: managed_by.to_owned() })
+    let managed_by = install.settings.managed_by.clone();
+    (!managed_by.is_empty()).then_some(wire::InstallMetadata { managed_by })
 }
 
 /// Changes the name of an install, its approvals, its labels, who keeps it, and components that may be left out.
@@ -178,12 +92,12 @@ async fn update(
 ) -> ApiResult<Json<wire::Install>> {
     let install = state.store().install(&at.org, &install).await?;
     let wanted = request.value;
-    let mut changes = Changes::of(wanted.install_config, wanted.metadata)?;
+    let mut changes = change_of(wanted.install_config, wanted.metadata)?;
     changes.approval_option = Some(wanted.approval_option).filter(|o| !o.is_empty()).or(changes.approval_option);
     changes.toggles.extend(wanted.component_toggles);
     changes.labels = wanted.labels.or(changes.labels);
     changes.name = Some(wanted.name).filter(|name| !name.is_empty());
-    let install = change(&state, &at, &install, changes).await?;
+    let install = state.conductor.update_install(&at.by(), &install, changes).await?;
     Ok(Json(installs::wire(&state, install).await?))
 }
 
@@ -196,9 +110,8 @@ async fn add_labels(
     request: Create<wire::AddInstallLabels>,
 ) -> ApiResult<Json<wire::Install>> {
     let install = state.store().install(&at.org, &install).await?;
-    let added = request.value.labels;
-    labels::check(&added).map_err(ApiError::invalid)?;
-    relabel(&state, &at, &install, move |labels| labels.extend(added.clone())).await
+    let install = state.conductor.add_labels(&at.by(), &install, request.value.labels).await?;
+    Ok(Json(installs::wire(&state, install).await?))
 }
 
 /// Removes labels of an install's own. Those of the app stay; what is not there is gone already.
@@ -210,26 +123,8 @@ async fn remove_labels(
     request: Create<wire::RemoveInstallLabels>,
 ) -> ApiResult<Json<wire::Install>> {
     let install = state.store().install(&at.org, &install).await?;
-    let removed = request.value.keys;
-    relabel(&state, &at, &install, move |labels| labels.retain(|key, _| !removed.contains(key))).await
-}
-
-async fn relabel(
-    state: &AppState,
-    at: &InOrg,
-    install: &Install,
-    how: impl Fn(&mut Labels) + Send + Sync + 'static,
-) -> ApiResult<Json<wire::Install>> {
-    let now = state.conductor.now();
-    let changed = state.store().change_settings(&at.org, &install.id, at.actor(), now, move |install| {
-        let settings = &mut install.settings;
-        let mut labels: Labels = serde_json::from_value(settings["labels"].clone()).unwrap_or_default();
-        how(&mut labels);
-        labels::check(&labels).map_err(StoreError::Conflict)?;
-        settings["labels"] = json!(labels);
-        Ok(())
-    });
-    Ok(Json(installs::wire(state, changed.await?).await?))
+    let install = state.conductor.remove_labels(&at.by(), &install, request.value.keys).await?;
+    Ok(Json(installs::wire(&state, install).await?))
 }
 
 /// Says what an install shall say about itself. It is there already; what is absent stays.
@@ -241,7 +136,8 @@ async fn create_config(
     request: Create<wire::UpdateInstallConfig>,
 ) -> ApiResult<(StatusCode, Json<wire::InstallConfig>)> {
     let install = state.store().install(&at.org, &install).await?;
-    let install = change(&state, &at, &install, Changes::of(Some(request.value), None)?).await?;
+    let change = change_of(Some(request.value), None)?;
+    let install = state.conductor.update_install(&at.by(), &install, change).await?;
     Ok((StatusCode::CREATED, Json(shown(&install))))
 }
 
@@ -257,7 +153,8 @@ async fn update_config(
     if install.id.as_str() != config {
         return Err(StoreError::NotFound("config of the install").into());
     }
-    let install = change(&state, &at, &install, Changes::of(Some(request.value), None)?).await?;
+    let change = change_of(Some(request.value), None)?;
+    let install = state.conductor.update_install(&at.by(), &install, change).await?;
     Ok((StatusCode::CREATED, Json(shown(&install))))
 }
 
@@ -272,43 +169,11 @@ async fn toggle(
 ) -> ApiResult<(StatusCode, Json<wire::WorkflowStarted>)> {
     let install = state.store().install(&at.org, &install).await?;
     let found = state.store().entity(&at.org, Some(&install.app_id), EntityKind::Component, &component).await?;
-    let (component, on) = (found.name, request.value.enabled);
-    let changes = Changes { toggles: BTreeMap::from([(component.clone(), on)]), ..Changes::default() };
-    changes.check(&state, &install).await?;
-
-    let (_, parts) = state.store().install_parts(&at.org, &install.id, None).await?;
-    let there = parts.get(&format!("components/{component}")).is_some_and(conductor::is_there);
-    let work = match on {
-        true if parts.values().any(conductor::is_there) => {
-            Some(WorkflowKind::ManualDeploy { component, dependents: false })
-        }
-        false if there => Some(WorkflowKind::TeardownComponent { component, with_dependents: false, force: false }),
-        _ => None,
-    };
-    let mut workflow_id = String::new();
-    if let Some(kind) = work {
-        // It begins before the switch is turned: what is refused turns nothing, and a second try finds the same workflow.
-        let mut turned = install.clone();
-        changes.apply(&mut turned.settings);
-        let mut new = NewWorkflow::new(kind);
-        new.request.plan_only = request.value.plan_only;
-        let idem = request.idempotency(&at.owner.account.id);
-        let started = state.conductor.start_workflow(&turned, new, &at.owner.account.id, idem).await;
-        workflow_id = started.map_err(switch_those_off_first)?.to_string();
-    }
-    if !request.value.plan_only {
-        change(&state, &at, &install, changes).await?;
-    }
+    let idem = request.idempotency(&at.owner.account.id);
+    let toggle = Toggle { component: found.name, on: request.value.enabled, plan_only: request.value.plan_only };
+    let started = state.conductor.toggle_component(&at.by(), &install, toggle, idem).await?;
+    let workflow_id = started.map(|id| id.to_string()).unwrap_or_default();
     Ok((StatusCode::CREATED, Json(wire::WorkflowStarted { workflow_id })))
-}
-
-fn switch_those_off_first(error: StoreError) -> ApiError {
-    let hint = match &error {
-        StoreError::HasDependents { dependents, .. } => Some(format!("switch off {} first", dependents.join(", "))),
-        _ => None,
-    };
-    let error = ApiError::from(error);
-    if let Some(hint) = hint { error.hint(hint) } else { error }
 }
 
 /// An install as a file, which `ferry installs sync` takes. Sensitive inputs are left out.

@@ -8,7 +8,8 @@ pub(crate) mod inputs;
 pub(crate) mod install_settings;
 pub(crate) mod stacks;
 
-use std::collections::{BTreeMap, BTreeSet};
+use conductor::WantedInstall;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::ErrorCode;
@@ -17,13 +18,12 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use conductor::apps::own_labels;
-use conductor::{Document, NewAction, random_u128};
+use conductor::{Document, NewAction};
 use http::StatusCode;
 use model::labels::{Labels, Selector};
-use model::runner::RunnerKind;
-use model::{AppId, ConfigId, Digest, InstallId, JobType, OrgId, PartStatus, RunnerId, spec};
-use serde_json::{Value, json};
-use store::{NewRunner, StoreError, archive_key};
+use model::{AppId, ConfigId, Digest, JobType, OrgId};
+use serde_json::json;
+use store::StoreError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -55,37 +55,11 @@ pub(crate) async fn wire(state: &AppState, install: store::Install) -> ApiResult
     labelled(state, install, labels).await
 }
 
-/// How the sandbox stands, and how the components stand together: as the worst of those that the install wants.
-fn statuses(
-    parts: &BTreeMap<String, Value>,
-    document: Option<&Document>,
-    disabled: &BTreeSet<String>,
-) -> (PartStatus, PartStatus) {
-    let status = |part: &str| PartStatus::parse(parts.get(part).and_then(|part| part["status"].as_str()));
-    let deployed = parts.keys().filter_map(|part| part.strip_prefix("components/"));
-    let wanted = document.into_iter().flat_map(|document| &document.config.components);
-    let wanted: BTreeSet<&str> =
-        wanted.map(|known| known.common.name.as_str()).filter(|name| !disabled.contains(*name)).collect();
-    // What is there and is not wanted counts too; what is gone, as it should be, does not.
-    let names: BTreeSet<&str> = deployed
-        .filter(|name| status(&format!("components/{name}")).is_there() || document.is_none())
-        .chain(wanted)
-        .collect();
-    let together = PartStatus::worst(names.into_iter().map(|name| status(&format!("components/{name}"))));
-    // What was never deployed does not wait for anything where all is gone.
-    let gone = status("sandbox") == PartStatus::Inactive && together == PartStatus::Pending;
-    (status("sandbox"), if gone { PartStatus::Inactive } else { together })
-}
-
 async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> ApiResult<Install> {
     let runner = state.store().runner(&install.org_id, install.runner_id.as_str()).await?;
     let (metadata, config) = (install_settings::metadata(&install), install_settings::shown(&install));
     let cloud = |key: &str| install.cloud.get(key).cloned();
-    let parts = state.conductor.parts_now(&install).await?;
-    let document = state.conductor.document_of(&install).await?;
-    let disabled =
-        document.as_ref().map(|document| conductor::disabled(&install, &document.config)).unwrap_or_default();
-    let (sandbox, components) = statuses(&parts, document.as_deref(), &disabled);
+    let status = state.conductor.install_status(&install).await?;
     Ok(Install {
         id: install.id,
         org_id: install.org_id,
@@ -93,8 +67,8 @@ async fn labelled(state: &AppState, install: store::Install, labels: Labels) -> 
         name: install.name,
         runner_id: install.runner_id,
         runner_status: runners::status(state, &runner).0.to_owned(),
-        sandbox_status: sandbox.as_str().to_owned(),
-        composite_component_status: components.as_str().to_owned(),
+        sandbox_status: status.sandbox.as_str().to_owned(),
+        composite_component_status: status.components.as_str().to_owned(),
         workflow_id: String::new(),
         undeployed_inputs: Vec::new(),
         kept_at_version: None,
@@ -191,8 +165,8 @@ async fn create(
     request: Create<CreateInstall>,
 ) -> ApiResult<(StatusCode, Json<Install>)> {
     let app = state.store().app(&at.org, &app).await?;
-    let wanted = &request.value;
-    model::name::check(&wanted.name).map_err(ApiError::invalid)?;
+    let idem = request.idempotency(&at.owner.account.id);
+    let wanted = request.value;
     let (platform, cloud) = match (&wanted.aws_account, &wanted.azure_account, &wanted.gcp_account) {
         (None, None, None) => ("local", json!({})),
         (Some(aws), None, None) => ("aws", json!({ "aws_account": aws })),
@@ -200,34 +174,9 @@ async fn create(
         (None, None, Some(gcp)) => ("gcp", json!({ "gcp_account": gcp })),
         _ => return Err(ApiError::invalid("an install lies in one cloud: give one account")),
     };
-    let now = state.conductor.now();
-    let id = InstallId::new(now, random_u128());
-    let runner = NewRunner {
-        id: RunnerId::new(now, random_u128()),
-        org_id: at.org.clone(),
-        name: wanted.name.clone(),
-        kind: RunnerKind::Install,
-        install_id: Some(id.clone()),
-    };
-    let mut install = store::Install {
-        id,
-        org_id: at.org.clone(),
-        app_id: app.id.clone(),
-        name: wanted.name.clone(),
-        platform: platform.into(),
-        cloud,
-        runner_id: runner.id.clone(),
-        config_id: None,
-        settings: json!({}),
-        created_by: at.owner.account.id.clone(),
-        created_at: now,
-        updated_at: now,
-    };
-    install.settings = install_settings::first(&state, &install, wanted).await?;
-    let inputs = inputs::first(&state, &install, wanted.inputs.clone()).await?;
-    let idem = request.idempotency(&at.owner.account.id);
-    // It begins at once, and waits for the customer where it must.
-    let (install, first) = state.conductor.create_install(install, runner, inputs, idem).await?;
+    let settings = install_settings::first(&wanted)?;
+    let wanted = WantedInstall { name: wanted.name, platform, cloud, settings, inputs: wanted.inputs };
+    let (install, first) = state.conductor.create_install(&at.by(), &app, wanted, idem).await?;
     let workflow_id = first.map(|id| id.to_string()).unwrap_or_default();
     Ok((StatusCode::CREATED, Json(Install { workflow_id, ..wire(&state, install).await? })))
 }
@@ -262,18 +211,6 @@ async fn run_action(
     let idem = request.idempotency(&at.owner.account.id);
     let wanted = request.value;
     let timeout_s = wanted.timeout_s.unwrap_or(JobType::ActionsWorkflow.facts().timeout_s);
-    spec::check_timeout(timeout_s).map_err(ApiError::invalid)?;
-    spec::check_steps(&wanted.steps).map_err(ApiError::invalid)?;
-    spec::check_env(&wanted.run_env_vars).map_err(ApiError::invalid)?;
-    spec::check_secrets(&wanted.secrets).map_err(ApiError::invalid)?;
-    for step in &wanted.steps {
-        if let Some(spec::Source::Archive { digest, .. }) = &step.source
-            && !state.store().has_archive(&at.org, digest).await?
-        {
-            let text = format!("step `{}` names archive {digest}, which is not here", step.name);
-            return Err(ApiError::invalid(text).hint("upload it first with PUT /v1/archives/{digest}"));
-        }
-    }
     let action = NewAction {
         name: wanted.name,
         steps: wanted.steps,
@@ -300,12 +237,7 @@ async fn put_archive(
     let limit = state.config.limits.archive_bytes >> 20;
     let body = body.map_err(|_| ApiError::new(ErrorCode::TooLarge, format!("an archive may have {limit} MiB")))?;
     let digest = Digest::parse(&digest).map_err(ApiError::invalid)?;
-    if Digest::of(&body) != digest {
-        return Err(ApiError::invalid("the archive does not match the digest in the path"));
-    }
-    let size_bytes = body.len() as u64;
-    state.store().blobs().put(&archive_key(&at.org, &digest), body).await?;
-    state.store().add_archive(&at.org, &digest, size_bytes, state.conductor.now()).await?;
+    let size_bytes = state.conductor.put_archive(&at.by(), &digest, body).await?;
     Ok((StatusCode::CREATED, Json(Archive { digest, size_bytes })))
 }
 

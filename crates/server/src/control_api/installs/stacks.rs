@@ -7,9 +7,9 @@ use axum::Json;
 use axum::extract::{Path, State};
 use conductor::{PhoneHome, STACK};
 use http::StatusCode;
-use model::{InstallId, JobState, Role, id};
+use model::{InstallId, Role, id};
 use serde_json::{Map, Value, json};
-use store::{JobFilter, StoreError};
+use store::StoreError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -18,10 +18,6 @@ use crate::auth::{Operator, Reader};
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Page};
 
-/// How often an install is looked at that something happens to meanwhile.
-const LOOKS_MAX: u32 = 10;
-/// Open jobs of a forgotten install that are ended at once; those beyond end by their own time.
-const JOBS_MAX: u64 = 1000;
 /// Words in what a stack tells that are about the call, not about the stack.
 const ABOUT_THE_CALL: [&str; 3] = ["request_type", "phone_home_type", "install_inputs"];
 
@@ -109,7 +105,7 @@ async fn phone_home(
     }
     let told = PhoneHome { outputs: told, inputs };
     let hidden = |error| match error {
-        StoreError::NotFound(_) => StoreError::NotFound("stack"),
+        conductor::Error::Store(StoreError::NotFound(_)) => StoreError::NotFound("stack").into(),
         other => other,
     };
     let workflow = state.conductor.phone_home(&install, &phone_home_id, told).await.map_err(hidden)?;
@@ -125,33 +121,7 @@ async fn forget(
     request: Create<wire::ForgetInstall>,
 ) -> ApiResult<Json<Value>> {
     let install = state.store().install(&at.org, &install).await?;
-    let force = request.value.force;
-    let mut looks = 0;
-    loop {
-        let moves = state.store().install_moves(&install.id).await?;
-        if !force && state.conductor.is_deployed(&install).await? {
-            let name = &install.name;
-            let text =
-                format!("something of install `{name}` is still deployed, and nobody could tear it down any more");
-            let hint = format!("tear it down first with `ferry installs deprovision {name}`");
-            return Err(ApiError::new(api::ErrorCode::Conflict, text).hint(hint));
-        }
-        let (moves, now) = ((!force).then_some(moves), state.conductor.now());
-        if state.store().forget_install(&install, moves, at.actor(), now).await? {
-            break;
-        }
-        looks += 1;
-        if looks == LOOKS_MAX {
-            return Err(ApiError::new(api::ErrorCode::Conflict, "something happens to the install all the time"));
-        }
-    }
-    // Nobody is left to carry them out.
-    for open in [JobState::Queued, JobState::Claimed, JobState::Running] {
-        let filter = JobFilter { install: Some(install.id.clone()), state: Some(open), ..JobFilter::default() };
-        for job in state.store().jobs(&at.org, filter, 0, JOBS_MAX).await? {
-            state.store().cancel(&at.org, &job.id, at.actor(), state.conductor.now()).await?;
-        }
-    }
+    state.conductor.forget_install(&at.by(), &install, request.value.force).await?;
     Ok(Json(json!({})))
 }
 

@@ -5,15 +5,14 @@ mod read;
 mod source;
 mod tail;
 
-use api::ErrorCode;
 use api::control::{LogKeeping, LogRecord, LogStream, UpdateLogKeeping};
 use api::headers;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use conductor::LogRulesChange;
 use http::HeaderMap;
 use model::OrgId;
-use store::Job;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -85,14 +84,12 @@ const QUOTA: &str = "the logs of the org take all of its quota: what jobs print 
 #[utoipa::path(delete, path = "/v1/log-streams/{log_stream_id}", tag = "logs", security(("token" = ["admin"])), params(("log_stream_id" = String, Path)), responses((status = 200, body = LogStream), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn erase(State(state): State<AppState>, Admin(at): Admin, Path(id): Path<String>) -> ApiResult<Json<LogStream>> {
     let source = Source::find(&state, &at.org, &id).await?;
-    if let Owner::Job(Job { id, .. }) = &source.owner
-        && !source.is_over(state.conductor.now())
-    {
-        return Err(ApiError::new(ErrorCode::Conflict, format!("job {id} has not ended: cancel it first")));
-    }
-    for part in &source.parts {
-        state.store().erase_log(&part.id, state.conductor.now()).await?;
-    }
+    let job = match &source.owner {
+        Owner::Job(job) => Some(job),
+        Owner::Runner(_) => None,
+    };
+    let logs: Vec<_> = source.parts.iter().map(|part| part.id.clone()).collect();
+    state.conductor.erase_logs(job, source.is_over(state.conductor.now()), &logs).await?;
     Ok(Json(shown(&state, source).await?))
 }
 
@@ -112,9 +109,6 @@ async fn kept(state: &AppState, org: &OrgId) -> ApiResult<LogKeeping> {
     })
 }
 
-/// Shortest retention: a log of today is always there.
-const RETENTION_S_MIN: u64 = 86_400;
-
 /// Changes what the org keeps of its logs. What is older is deleted within a minute, for good.
 #[utoipa::path(patch, path = "/v1/orgs/current/logs", tag = "logs", security(("token" = ["admin"])), request_body = UpdateLogKeeping, responses((status = 200, body = LogKeeping), (status = 400, body = api::ErrorBody)))]
 async fn update_keeping(
@@ -122,17 +116,8 @@ async fn update_keeping(
     Admin(at): Admin,
     request: Create<UpdateLogKeeping>,
 ) -> ApiResult<Json<LogKeeping>> {
-    let mut rules = state.store().log_rules(&at.org).await?;
-    if let Some(retention_s) = request.value.retention_s {
-        if (1..RETENTION_S_MIN).contains(&retention_s) {
-            return Err(ApiError::invalid("logs are kept for a day at least (86400 s); 0 keeps them without end"));
-        }
-        rules.retention_s = Some(retention_s).filter(|s| *s > 0);
-    }
-    if let Some(quota_bytes) = request.value.quota_bytes {
-        rules.quota_bytes = Some(quota_bytes).filter(|bytes| *bytes > 0);
-    }
-    state.store().set_log_rules(&at.org, rules).await?;
+    let UpdateLogKeeping { retention_s, quota_bytes } = request.value;
+    state.conductor.update_log_rules(&at.by(), LogRulesChange { retention_s, quota_bytes }).await?;
     state.log_quotas.forget(&at.org);
     Ok(Json(kept(&state, &at.org).await?))
 }

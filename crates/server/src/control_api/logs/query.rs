@@ -10,7 +10,7 @@ use model::lines::Ended;
 use model::log::{self, Chunk, Pipe};
 use otlp::Record;
 use regex::{Regex, RegexBuilder};
-use store::{Store, StoreError};
+use store::StoreError;
 
 use super::source::{Owner, Part, Source};
 use crate::control_api::apps::Search;
@@ -179,7 +179,7 @@ fn record_of(chunk: &Chunk) -> Option<Record> {
 
 /// The lines that end in a chunk and are wanted, with cursors within some bounds; the others of a long chunk cost little.
 pub(super) async fn lines(
-    store: &Store,
+    store: &store::Reader,
     wanted: &LogQuery,
     part: &Part,
     chunk: &Chunk,

@@ -3,16 +3,15 @@
 use api::control::{CreateToken, Token};
 use axum::Json;
 use axum::extract::{Path, State};
-use conductor::{random_u128, secret};
 use http::StatusCode;
 use model::TokenId;
-use store::{NewToken, StoreError};
+use store::StoreError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::AppState;
 use crate::auth::Admin;
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 use crate::request::{Create, List, Page, Params};
 
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
@@ -50,43 +49,28 @@ async fn create(
     Admin(at): Admin,
     request: Create<CreateToken>,
 ) -> ApiResult<(StatusCode, Json<Token>)> {
-    let wanted = &request.value;
-    model::name::check(&wanted.name).map_err(ApiError::invalid)?;
-    if wanted.expires_in_s == Some(0) {
-        return Err(ApiError::invalid("expires_in_s must be positive"));
-    }
-    if let Some(runner) = &wanted.runner_id {
-        state.store().runner(&at.org, runner.as_str()).await?;
-    }
-    let now = state.conductor.now();
-    let token = secret("fry");
-    let expires_at = wanted.expires_in_s.map(|s| now.plus_s(i64::try_from(s).unwrap_or(i64::MAX / 4_000_000)));
-    let new = NewToken {
-        id: TokenId::new(now, random_u128()),
-        account_id: at.owner.account.id.clone(),
-        org_id: Some(at.org.clone()),
-        role: wanted.role.min(at.role),
-        name: wanted.name.clone(),
-        token: token.clone(),
-        expires_at,
-        runner_id: wanted.runner_id.clone(),
+    let idem = request.idempotency(&at.owner.account.id);
+    let wanted = conductor::WantedToken {
+        name: request.value.name,
+        role: request.value.role,
+        expires_in_s: request.value.expires_in_s,
+        runner_id: request.value.runner_id,
     };
+    let (new, now) = state.conductor.create_token(&at.by(), at.role, wanted, idem).await?;
     let answer = Token {
         id: new.id.clone(),
         name: new.name.clone(),
         role: new.role,
-        hint: token.chars().take(8).collect(),
+        hint: new.token.chars().take(8).collect(),
         created_by_id: new.account_id.clone(),
         created_at: now,
-        expires_at,
+        expires_at: new.expires_at,
         revoked_at: None,
         last_used_at: None,
         runner_id: new.runner_id.clone(),
         otlp_endpoint: new.runner_id.as_ref().map(|_| state.runner_url.to_string()),
-        token: Some(token),
+        token: Some(new.token),
     };
-    let idem = request.idempotency(&at.owner.account.id);
-    state.store().create_token(&at.org, new, idem, now).await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
@@ -94,5 +78,5 @@ async fn create(
 #[utoipa::path(delete, path = "/v1/tokens/{token_id}", tag = "tokens", security(("token" = ["admin"])), params(("token_id" = String, Path)), responses((status = 200, body = Token), (status = 404, body = api::ErrorBody)))]
 async fn revoke(State(state): State<AppState>, Admin(at): Admin, Path(id): Path<String>) -> ApiResult<Json<Token>> {
     let id = TokenId::parse(&id).map_err(|_| StoreError::NotFound("token"))?;
-    Ok(Json(wire(state.store().revoke_token(&at.org, &id, &at.owner.account.id, state.conductor.now()).await?)))
+    Ok(Json(wire(state.conductor.revoke_token(&at.by(), &id).await?)))
 }

@@ -3,6 +3,7 @@
 use api::control as wire;
 use axum::Json;
 use axum::extract::{Path, State};
+use conductor::WantedLogin;
 use http::StatusCode;
 use model::{BuildId, Timestamp};
 use store::{Build, BuildFilter, BuildStatus, Job, SourceLogin, StoreError, shown_status};
@@ -167,9 +168,6 @@ async fn create(
     let idempotency = request.idempotency(&at.owner.account.id);
     let wanted = request.value;
     let reference = Some(wanted.git_ref.trim()).filter(|reference| !reference.is_empty());
-    if reference.is_some_and(|r| r.starts_with('-') || r.contains(char::is_whitespace) || r.len() > 255) {
-        return Err(ApiError::invalid(format!("`{}` is not a branch, tag or commit", wanted.git_ref)));
-    }
     let asked = conductor::Asked { reference: reference.map(str::to_owned), anew: wanted.anew, idempotency };
     let (conductor, org, app) = (&state.conductor, &at.org, &component.app_id);
     let build = conductor.build_component(org, app, &component.id, asked, at.actor()).await?;
@@ -223,14 +221,8 @@ async fn cancel(
     Operator(at): Operator,
     Path(build): Path<String>,
 ) -> ApiResult<Json<wire::Build>> {
-    let build = state.conductor.settled(state.store().build(&at.org, &parse_id(&build)?).await?).await?;
-    match (build.status, &build.job_id) {
-        (BuildStatus::Open, Some(job)) => {
-            state.store().cancel(&at.org, job, at.actor(), state.conductor.now()).await?;
-        }
-        _ => return Err(StoreError::Conflict("the build has ended already".into()).into()),
-    }
-    let build = state.store().build(&at.org, &build.id).await?;
+    let build = state.store().build(&at.org, &parse_id(&build)?).await?;
+    let build = state.conductor.cancel_build(&at.by(), build).await?;
     Ok(Json(shown(&state, build, true).await?))
 }
 
@@ -244,11 +236,8 @@ async fn build_config(
     let app = state.store().app(&at.org, &app).await?;
     let config = model::ConfigId::parse(&config).map_err(|_| StoreError::NotFound("config"))?;
     let config = state.store().config(&at.org, &app.id, &config).await?;
-    if config.version.is_none() {
-        return Err(StoreError::Conflict("a draft is not built: commit it first".into()).into());
-    }
     let mut builds = Vec::new();
-    for build in state.conductor.plan_builds(&at.org, &config, at.actor()).await? {
+    for build in state.conductor.build_config(&at.by(), &config).await? {
         builds.push(shown(&state, build, false).await?);
     }
     Ok((StatusCode::CREATED, Json(builds)))
@@ -319,11 +308,6 @@ fn shown_login(login: SourceLogin) -> wire::SourceLogin {
     }
 }
 
-/// A prefix as it is kept: without a scheme, without a slash at its end.
-fn bare(prefix: &str) -> String {
-    prefix.split_once("://").map_or(prefix, |(_, rest)| rest).trim_end_matches('/').to_owned()
-}
-
 /// Keeps a login, in place of the one before.
 #[utoipa::path(post, path = "/v1/source-logins", tag = "builds", security(("token" = ["admin"])), request_body = wire::CreateSourceLogin, responses((status = 201, body = wire::SourceLogin), (status = 400, body = api::ErrorBody)))]
 async fn login(
@@ -332,22 +316,8 @@ async fn login(
     request: Create<wire::CreateSourceLogin>,
 ) -> ApiResult<(StatusCode, Json<wire::SourceLogin>)> {
     let wire::CreateSourceLogin { prefix, username, password, expires_at } = request.value;
-    let prefix = bare(&prefix);
-    if prefix.is_empty() || prefix.len() > 255 || prefix.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(ApiError::invalid("`prefix` is a host, or a host and the beginning of a path: `github.com/acme`"));
-    }
-    if password.len() < model::spec::SECRET_BYTES_MIN || password.contains(['\n', '\0']) {
-        return Err(ApiError::invalid("the password must have 6 characters or more, on one line"));
-    }
-    if username.len() > 255 || username.contains(|c: char| c.is_control() || c == ':') {
-        return Err(ApiError::invalid("the user name can't have `:` or control characters"));
-    }
-    let now = state.conductor.now();
-    if expires_at.is_some_and(|at| at <= now) {
-        return Err(ApiError::invalid("`expires_at` has passed already"));
-    }
-    let login = SourceLogin { prefix, username, expires_at, created_by: at.owner.account.id.clone(), created_at: now };
-    state.store().put_source_login(&at.org, login.clone(), &password).await?;
+    let wanted = WantedLogin { prefix, username, password, expires_at };
+    let login = state.conductor.put_source_login(&at.by(), wanted).await?;
     Ok((StatusCode::CREATED, Json(shown_login(login))))
 }
 
@@ -364,9 +334,6 @@ async fn logout(
     Admin(at): Admin,
     Params(wanted): Params<Prefix>,
 ) -> ApiResult<Json<bool>> {
-    state
-        .store()
-        .delete_source_login(&at.org, &bare(&wanted.prefix), &at.owner.account.id, state.conductor.now())
-        .await?;
+    state.conductor.delete_source_login(&at.by(), &wanted.prefix).await?;
     Ok(Json(true))
 }

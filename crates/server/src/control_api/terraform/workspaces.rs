@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use crate::AppState;
 use crate::auth::{InOrg, Operator, Reader};
 use crate::control_api::jobs;
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 use crate::request::{Create, List, Page, Params};
 
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
@@ -246,17 +246,7 @@ async fn unlock(
     Path(id): Path<String>,
 ) -> ApiResult<Json<wire::TerraformWorkspace>> {
     let workspace = found(&state, &at, &id).await?;
-    let freed = state.store().force_unlock(&at.org, &workspace.id, at.actor(), state.conductor.now()).await;
-    if let Err(error) = freed {
-        let refused = matches!(error, StoreError::Conflict(_));
-        let lock = one_shown(&state, &at, &workspace).await?.lock;
-        let job = lock.map(|lock| lock.job_id).filter(|job| refused && !job.is_empty());
-        let error = ApiError::from(error);
-        return Err(match job {
-            Some(job) => error.hint(format!("`ferry jobs cancel {job}` ends it")),
-            None => error,
-        });
-    }
+    state.conductor.force_unlock(&at.by(), &workspace).await?;
     let workspace = found(&state, &at, &id).await?;
     Ok(Json(one_shown(&state, &at, &workspace).await?))
 }

@@ -3,8 +3,8 @@
 use api::control as wire;
 use axum::Json;
 use axum::extract::{Path, State};
-use conductor::{Loaded, NewWorkflow};
-use engine::{ComponentOp, Step, StepStatus, Work, WorkflowKind};
+use conductor::{Loaded, WantedDeploy};
+use engine::{ComponentOp, Step, StepStatus, Work};
 use http::StatusCode;
 use model::{BuildId, PartStatus, StepId, id};
 use serde_json::{Map, Value};
@@ -259,22 +259,12 @@ async fn create(
     let wanted = request.value;
     let build = BuildId::parse(&wanted.build_id).map_err(|_| StoreError::NotFound("build"))?;
     let build = state.store().build(&at.org, &build).await?;
-    if build.app_id != install.app_id {
-        return Err(StoreError::NotFound("build").into());
-    }
-    let mut new = NewWorkflow::new(WorkflowKind::ManualDeploy {
-        component: build.component.clone(),
-        dependents: wanted.deploy_dependents,
-    });
-    new.request.plan_only = wanted.plan_only;
-    new.role = Some(wanted.role).filter(|role| !role.is_empty());
-    // A recipe that did not change is not built again: its build is that of all versions since.
-    let current = state.conductor.config_of(&install).await?;
-    if state.conductor.recipe_at(&current, &build.component_id).await?.as_ref() != Some(&build.recipe) {
-        let config = state.store().config_version(&at.org, &install.app_id, build.config_version).await?;
-        new.config_id = Some(config.id);
-    }
-    let workflow = state.conductor.start_workflow(&install, new, &at.owner.account.id, idem).await?;
+    let wanted = WantedDeploy {
+        with_dependents: wanted.deploy_dependents,
+        plan_only: wanted.plan_only,
+        role: Some(wanted.role).filter(|role| !role.is_empty()),
+    };
+    let workflow = state.conductor.deploy_build(&at.by(), &install, &build, wanted, idem).await?;
     let loaded = loaded_of(&state, &at, &workflow).await?;
     let target = format!("components/{}", build.component);
     let step = loaded.workflow.steps.iter().find(|step| step.work.is_attempt() && step.work.target() == target);

@@ -13,7 +13,7 @@ use api::{control as wire, headers};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use conductor::{Document, Loaded, NewWorkflow};
+use conductor::{Body, Document, Loaded, NewWorkflow};
 use config::ComponentKind;
 use engine::{Event, OnError, Response, Step, Work, WorkflowKind};
 use http::StatusCode;
@@ -26,7 +26,7 @@ use utoipa_axum::routes;
 
 use crate::AppState;
 use crate::auth::{InOrg, Operator, Reader};
-use crate::control_api::apps::action_workflows::{by_hand, view};
+use crate::control_api::apps::action_workflows::view;
 use crate::control_api::installs::inputs::HIDDEN;
 use crate::control_api::workflows::deploys::{DEPLOY, SANDBOX_RUN};
 use crate::error::{ApiError, ApiResult};
@@ -82,16 +82,19 @@ pub(crate) fn nanoseconds(from: Option<Timestamp>, to: Option<Timestamp>) -> i64
 
 /// A workflow as lists show it.
 fn head(row: &WorkflowRow, owner_name: String) -> wire::Workflow {
-    let body = &row.body;
-    let all = body["approve_all"].is_string();
-    let request = engine::Request::deserialize(&body["request"]);
-    let version = request.is_ok_and(|request| request.brings_a_version()).then(|| body["config_version"].as_u64());
+    // One that another version wrote has only what its row says.
+    let body = Body::of(row).ok();
+    let body = body.as_ref();
+    let request = body.map(|body| &body.request);
+    let all = body.is_some_and(|body| body.approve_all.is_some());
+    let version = body.filter(|body| body.request.brings_a_version()).map(|body| body.config_version);
+    let kind = request.and_then(|request| serde_json::to_value(&request.kind).ok());
     wire::Workflow {
         id: row.id.to_string(),
         r#type: row.kind.clone(),
         status: wire::CompositeStatus {
             status: row.status.clone(),
-            status_human_description: body["failure"].as_str().unwrap_or_default().to_owned(),
+            status_human_description: body.and_then(|body| body.failure.clone()).unwrap_or_default(),
         },
         owner_id: row.install_id.to_string(),
         owner_type: "installs".into(),
@@ -101,14 +104,14 @@ fn head(row: &WorkflowRow, owner_name: String) -> wire::Workflow {
         updated_at: row.updated_at,
         approval_option: if all { "approve-all" } else { "prompt" }.into(),
         owner_name,
-        plan_only: body["request"]["plan_only"].as_bool().unwrap_or_default(),
+        plan_only: request.is_some_and(|request| request.plan_only),
         finished: row.finished_at.is_some(),
         started_at: row.started_at,
         finished_at: row.finished_at,
         execution_time: nanoseconds(row.started_at, row.finished_at),
-        step_error_behavior: body["on_error"].as_str().unwrap_or_default().to_owned(),
-        config_version: version.flatten().unwrap_or_default(),
-        metadata: body["request"]["kind"].as_object().cloned().unwrap_or_default(),
+        step_error_behavior: body.map(|body| body.on_error.as_str().to_owned()).unwrap_or_default(),
+        config_version: version.unwrap_or_default(),
+        metadata: kind.and_then(|kind| kind.as_object().cloned()).unwrap_or_default(),
         steps: Vec::new(),
     }
 }
@@ -353,7 +356,6 @@ async fn start(
     body: &wire::CreateWorkflow,
     idem: Option<store::Idempotency>,
 ) -> ApiResult<Started> {
-    model::spec::check_env(&body.run_env_vars).map_err(ApiError::invalid)?;
     let mut new = NewWorkflow::new(kind(body)?);
     new.request.plan_only = body.plan_only;
     new.request.deployed = body.deployed;
@@ -370,32 +372,15 @@ async fn start(
     begin(state, at, install, new, idem).await
 }
 
-/// Checks what a runbook asks for, and starts the workflow.
+/// Starts a workflow that a person asks for.
 pub(crate) async fn begin(
     state: &AppState,
     at: &InOrg,
     install: &Install,
-    mut new: NewWorkflow,
+    new: NewWorkflow,
     idem: Option<store::Idempotency>,
 ) -> ApiResult<Started> {
-    // What is not there at all is told by the planner.
-    if let Some(document) = state.conductor.document_of(install).await? {
-        let config = &document.config;
-        match &new.request.kind {
-            WorkflowKind::ActionWorkflowRun { action, .. } => {
-                let found = config.actions.iter().find(|known| known.name == *action);
-                found.map_or(Ok(()), by_hand)?;
-            }
-            WorkflowKind::RunbookRun { runbook } => {
-                if let Some(found) = config.runbooks.iter().find(|known| known.name == *runbook) {
-                    let inputs = conductor::runbook_inputs(found, &new.given.runbook_inputs);
-                    new.given.runbook_inputs = inputs.map_err(|wrong| ApiError::invalid(wrong.join("; ")))?;
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(Started(state.conductor.start_workflow(install, new, &at.owner.account.id, idem).await?))
+    Ok(Started(state.conductor.start_by_hand(&at.by(), install, new, idem).await?))
 }
 
 /// Starts a workflow on an install.

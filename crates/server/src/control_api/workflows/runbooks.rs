@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::control as wire;
 use axum::Json;
 use axum::extract::{Path, State};
-use conductor::{Document, NewWorkflow};
+use conductor::{Body, Document, NewWorkflow};
 use engine::WorkflowKind;
 use http::StatusCode;
 use model::{Digest, WorkflowId};
@@ -120,13 +120,18 @@ async fn get(
 }
 
 fn run_shown(install: &Install, row: &WorkflowRow) -> wire::InstallRunbookRun {
-    let name = row.body["request"]["kind"]["runbook"].as_str().unwrap_or_default();
+    // One that another version wrote has only what its row says.
+    let body = Body::of(row).ok();
+    let name = match body.as_ref().map(|body| &body.request.kind) {
+        Some(WorkflowKind::RunbookRun { runbook }) => runbook.as_str(),
+        _ => "",
+    };
     wire::InstallRunbookRun {
         id: row.id.to_string(),
         install_id: install.id.to_string(),
         install_runbook_id: runbook_id(install, name),
         status: row.status.clone(),
-        status_description: row.body["failure"].as_str().unwrap_or_default().to_owned(),
+        status_description: body.as_ref().and_then(|body| body.failure.clone()).unwrap_or_default(),
         install_workflow_id: row.id.to_string(),
         created_at: row.created_at,
         created_by_id: row.created_by.to_string(),

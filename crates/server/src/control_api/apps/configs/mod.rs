@@ -3,15 +3,16 @@
 pub(crate) mod sections;
 mod sync;
 
+use conductor::apps::drafts::PostedSection;
+use conductor::apps::sync::{WantedCommit, changes};
 use std::collections::BTreeMap;
 
 use api::control as wire;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use http::StatusCode;
-use model::{AppId, ConfigId, OrgId, SectionId};
+use model::{AppId, ConfigId, OrgId};
 use serde::Deserialize;
-use serde_json::json;
 use store::{App, Config, ConfigStatus, Entity, EntityKind, Section, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -23,9 +24,6 @@ use crate::control_api::apps::action_workflows;
 use crate::control_api::apps::component_configs;
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Create, List, Page, Params};
-use sections::Posted;
-
-pub(crate) use sync::{element, names};
 
 pub(crate) fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -221,27 +219,6 @@ fn show_sections(config: &Config, sections: &[Section], shown: &mut wire::AppCon
     Ok(())
 }
 
-/// A new draft of an app.
-pub(crate) fn draft(state: &AppState, at: &InOrg, app: &App, readme: String, cli_version: String) -> Config {
-    let now = state.conductor.now();
-    Config {
-        id: ConfigId::new(now, state.conductor.random_u128()),
-        org_id: at.org.clone(),
-        app_id: app.id.clone(),
-        version: None,
-        status: ConfigStatus::Draft,
-        description: "takes sections until it is committed".into(),
-        digest: None,
-        same_as: None,
-        readme,
-        cli_version,
-        state: String::new(),
-        created_by: at.owner.account.id.clone(),
-        created_at: now,
-        updated_at: now,
-    }
-}
-
 /// Begins a draft. Its sections may arrive in any order; `PATCH` with the status `active` commits it.
 #[utoipa::path(post, path = "/v1/apps/{app_id}/config", tag = "configs", security(("token" = ["operator"])), params(("app_id" = String, Path, description = "name or id")), request_body = wire::CreateAppConfig, responses((status = 201, body = wire::AppConfig), (status = 404, body = api::ErrorBody)))]
 async fn create(
@@ -255,24 +232,9 @@ async fn create(
         let text = "a draft can't be only a plan";
         return Err(ApiError::invalid(text).hint("POST /v1/apps/{app_id}/sync with `plan_only` says what would change"));
     }
-    let (draft, first) = new_draft(&state, &at, &app, request.value.readme, request.value.cli_version);
-    state.store().create_draft(draft.clone(), first).await?;
+    let wire::CreateAppConfig { readme, cli_version, .. } = request.value;
+    let draft = state.conductor.create_draft(&at.by(), &app, readme, cli_version).await?;
     Ok((StatusCode::CREATED, Json(shown(&state, &draft, false).await?)))
-}
-
-/// A draft and its first section: the dialect has none for what people read about the app.
-fn new_draft(state: &AppState, at: &InOrg, app: &App, readme: String, cli_version: String) -> (Config, Section) {
-    let metadata = config::Metadata {
-        version: "v2".into(),
-        readme: sections::some(&readme),
-        display_name: sections::some(&app.display_name),
-        description: sections::some(&app.description),
-        ..config::Metadata::default()
-    };
-    let draft = draft(state, at, app, readme, cli_version);
-    let posted = Posted { kind: "metadata", body: json!({ "metadata": metadata }) };
-    let first = new_section(state, at, draft.id.clone(), posted, Subject::default());
-    (draft, first)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -305,15 +267,23 @@ async fn update(
     let app = state.store().app(&at.org, &app).await?;
     let config = find(&state, &app, &which).await?;
     let wanted = request.value;
-    let now = state.conductor.now();
-    let description = wanted.status_description.clone().unwrap_or_default();
     let changed = match wanted.status.as_deref() {
         // The answer to the first try was lost.
         Some("active") if config.version.is_some() => config,
-        Some("active") => sync::commit_draft(&state, &at, &app, config, wanted).await?,
-        Some("error") => state.store().abandon_draft(&config, &description, now).await?,
+        Some("active") => {
+            let wanted = WantedCommit {
+                component_ids: wanted.component_ids.map(|ids| ids.into_iter().collect()),
+                description: wanted.status_description.unwrap_or_default(),
+                state: wanted.state,
+            };
+            state.conductor.commit_draft(&at.by(), &app, config, wanted).await?
+        }
+        Some("error") => {
+            let description = wanted.status_description.unwrap_or_default();
+            state.conductor.abandon_draft(&config, &description).await?
+        }
         Some("pending" | "syncing" | "outdated") | None => {
-            state.store().describe_draft(&config, wanted.status_description, wanted.state, now).await?
+            state.conductor.describe_draft(&config, wanted.status_description, wanted.state).await?
         }
         Some(other) => return Err(ApiError::invalid(format!("`{other}` is no status; use `active` or `error`"))),
     };
@@ -382,36 +352,7 @@ async fn diff(
     let from = find(&state, &app, &against).await?;
     let (from, to) =
         (state.conductor.app_config(&at.org, &from).await?, state.conductor.app_config(&at.org, &to).await?);
-    Ok(Json(sync::changes(&from, &to)))
-}
-
-/// What a section is about, where it is a component or an action.
-#[derive(Default)]
-pub(crate) struct Subject {
-    pub(crate) name: String,
-    pub(crate) entity_id: Option<String>,
-    pub(crate) checksum: String,
-}
-
-/// The draft that is meant where none is named: the caller's newest, or a new one. Older clients know no drafts.
-async fn newest_draft(state: &AppState, at: &InOrg, app: &App) -> ApiResult<ConfigId> {
-    let (draft, first) = new_draft(state, at, app, String::new(), String::new());
-    Ok(state.store().draft_of(draft, first).await?.id)
-}
-
-fn new_section(state: &AppState, at: &InOrg, config_id: ConfigId, posted: Posted, subject: Subject) -> Section {
-    let now = state.conductor.now();
-    Section {
-        id: SectionId::new(now, state.conductor.random_u128()),
-        config_id,
-        kind: posted.kind.into(),
-        name: subject.name,
-        entity_id: subject.entity_id,
-        checksum: subject.checksum,
-        body: posted.body,
-        created_by: at.owner.account.id.clone(),
-        created_at: now,
-    }
+    Ok(Json(changes(&from, &to)))
 }
 
 /// Puts a section into a draft: the one that is named, or else the newest.
@@ -420,24 +361,13 @@ pub(crate) async fn put(
     at: &InOrg,
     app: &App,
     config: &str,
-    posted: Posted,
-    subject: Subject,
+    posted: PostedSection,
 ) -> ApiResult<Section> {
-    let config_id = if config.is_empty() {
-        newest_draft(state, at, app).await?
-    } else {
-        ConfigId::parse(config).map_err(|_| StoreError::NotFound("config"))?
+    let draft = match config {
+        "" => None,
+        id => Some(ConfigId::parse(id).map_err(|_| StoreError::NotFound("config"))?),
     };
-    let section = new_section(state, at, config_id, posted, subject);
-    // What can't be a part of any config is refused here, where the client knows what it sent.
-    let alone = sections::alone(&section).map_err(|e| ApiError::invalid(e.message))?;
-    let mut problems = config::check(&alone);
-    problems.retain(|p| p.severity == config::Severity::Error && p.code == config::Code::BadValue);
-    if !problems.is_empty() {
-        return Err(sections::refused(&problems));
-    }
-    state.store().put_section(&at.org, &app.id, section.clone()).await?;
-    Ok(section)
+    Ok(state.conductor.put_section(&at.by(), app, draft, posted).await?)
 }
 
 /// A handler that posts a section of a draft.
@@ -453,7 +383,7 @@ macro_rules! section {
         ) -> ApiResult<(StatusCode, Json<wire::$answer>)> {
             let app = state.store().app(&at.org, &app).await?;
             let draft = request.value.app_config_id.clone();
-            let $section = put(&state, &at, &app, &draft, $make(request.value), Subject::default()).await?;
+            let $section = put(&state, &at, &app, &draft, $make(request.value)).await?;
             let $config = sections::alone(&$section)?;
             let $stamp = sections::stamp(at.org.as_str(), app.id.as_str(), &$section);
             Ok((StatusCode::CREATED, Json($show)))
@@ -509,9 +439,9 @@ async fn post_permissions(
     let app = state.store().app(&at.org, &app).await?;
     let draft = request.value.app_config_id.clone();
     let (permissions, break_glass) = sections::permissions(request.value);
-    let section = put(&state, &at, &app, &draft, permissions, Subject::default()).await?;
+    let section = put(&state, &at, &app, &draft, permissions).await?;
     if let Some(break_glass) = break_glass {
-        put(&state, &at, &app, section.config_id.as_str(), break_glass, Subject::default()).await?;
+        put(&state, &at, &app, section.config_id.as_str(), break_glass).await?;
     }
     let stamp = sections::stamp(at.org.as_str(), app.id.as_str(), &section);
     let shown = sections::show_permissions(stamp, &section, &sections::alone(&section)?);

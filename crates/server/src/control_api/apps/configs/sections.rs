@@ -1,17 +1,17 @@
 //! The sections of a config in the dialect: what clients post, as keys of a config, and back.
 
 use api::control as wire;
+use conductor::apps::drafts::{PostedSection, SectionSubject};
 use config::{AppConfig, Input, InputGroup, OperationRole, Repo, Role, RolePolicy, VarFile};
 use model::{Digest, id};
 use serde_json::{Value, json};
 use store::Section;
 
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 
-/// A part of a config that a request makes.
-pub(in crate::control_api) struct Posted {
-    pub(in crate::control_api) kind: &'static str,
-    pub(in crate::control_api) body: Value,
+/// A part of a config that a request makes, which is not about one component or action.
+fn posted(kind: &'static str, body: Value) -> PostedSection {
+    PostedSection { kind, body, subject: SectionSubject::default() }
 }
 
 /// Only what says something.
@@ -70,7 +70,7 @@ pub(in crate::control_api) fn var_files(files: &[String]) -> Vec<VarFile> {
     files.iter().map(|contents| VarFile { contents: contents.clone() }).collect()
 }
 
-pub(super) fn input(request: wire::CreateAppInputConfig) -> Posted {
+pub(super) fn input(request: wire::CreateAppInputConfig) -> PostedSection {
     let mut groups: Vec<_> = request.groups.into_iter().collect();
     groups.sort_by_key(|(_, g)| g.index);
     let mut inputs: Vec<_> = request.inputs.into_iter().collect();
@@ -94,7 +94,7 @@ pub(super) fn input(request: wire::CreateAppInputConfig) -> Posted {
             ..Input::default()
         })
         .collect();
-    Posted { kind: "input", body: json!({ "input_groups": groups, "inputs": inputs }) }
+    posted("input", json!({ "input_groups": groups, "inputs": inputs }))
 }
 
 pub(in crate::control_api) fn show_input(
@@ -140,7 +140,7 @@ pub(in crate::control_api) fn show_input(
     wire::AppInputConfig { inputs: inputs.collect(), input_groups: groups, stamp }
 }
 
-pub(super) fn sandbox(request: wire::CreateAppSandboxConfig) -> Posted {
+pub(super) fn sandbox(request: wire::CreateAppSandboxConfig) -> PostedSection {
     let sandbox = config::Sandbox {
         r#type: some(&request.sandbox_type),
         terraform_version: some(&request.terraform_version),
@@ -160,7 +160,7 @@ pub(super) fn sandbox(request: wire::CreateAppSandboxConfig) -> Posted {
         auto_approve_on_policies_passing: request.auto_approve_on_policies_passing,
         source: None,
     };
-    Posted { kind: "sandbox", body: json!({ "sandbox": sandbox }) }
+    posted("sandbox", json!({ "sandbox": sandbox }))
 }
 
 pub(in crate::control_api) fn show_sandbox(stamp: wire::Stamp, config: &AppConfig) -> Option<wire::AppSandboxConfig> {
@@ -186,7 +186,7 @@ pub(in crate::control_api) fn show_sandbox(stamp: wire::Stamp, config: &AppConfi
     })
 }
 
-pub(super) fn runner(request: wire::CreateAppRunnerConfig) -> Posted {
+pub(super) fn runner(request: wire::CreateAppRunnerConfig) -> PostedSection {
     let runner = config::Runner {
         runner_type: request.runner_type,
         env_vars: request.env_vars,
@@ -195,7 +195,7 @@ pub(super) fn runner(request: wire::CreateAppRunnerConfig) -> Posted {
         instance_type: some(&request.instance_type),
         source: None,
     };
-    Posted { kind: "runner", body: json!({ "runner": runner }) }
+    posted("runner", json!({ "runner": runner }))
 }
 
 /// `aws`, `gcp` or `azure`, as the runner has it.
@@ -218,7 +218,7 @@ pub(in crate::control_api) fn show_runner(stamp: wire::Stamp, config: &AppConfig
     })
 }
 
-pub(super) fn stack(request: wire::CreateAppStackConfig) -> Posted {
+pub(super) fn stack(request: wire::CreateAppStackConfig) -> PostedSection {
     let nested = request.custom_nested_stacks.into_iter().map(|s| config::NestedStack {
         name: s.name,
         template_url: s.template_url,
@@ -234,7 +234,7 @@ pub(super) fn stack(request: wire::CreateAppStackConfig) -> Posted {
         custom_nested_stacks: nested.collect(),
         deployment_scope: None,
     };
-    Posted { kind: "stack", body: json!({ "stack": stack }) }
+    posted("stack", json!({ "stack": stack }))
 }
 
 pub(in crate::control_api) fn show_stack(stamp: wire::Stamp, config: &AppConfig) -> Option<wire::AppStackConfig> {
@@ -313,7 +313,7 @@ fn show_role(stamp: &wire::Stamp, section: &Section, role: &Role) -> wire::RoleC
 }
 
 /// The roles, and the break-glass roles among them, where there are some.
-pub(super) fn permissions(request: wire::CreateAppPermissionsConfig) -> (Posted, Option<Posted>) {
+pub(super) fn permissions(request: wire::CreateAppPermissionsConfig) -> (PostedSection, Option<PostedSection>) {
     let mut roles = vec![
         role("provision", request.provision_role),
         role("maintenance", request.maintenance_role),
@@ -322,12 +322,12 @@ pub(super) fn permissions(request: wire::CreateAppPermissionsConfig) -> (Posted,
     roles.extend(request.custom_roles.into_iter().map(|r| role("custom", r)));
     let some = Some(request.break_glass_roles).filter(|roles| !roles.is_empty());
     let break_glass = some.map(break_glass_roles);
-    (Posted { kind: "permissions", body: json!({ "roles": roles }) }, break_glass)
+    (posted("permissions", json!({ "roles": roles })), break_glass)
 }
 
-fn break_glass_roles(roles: Vec<wire::RoleRequest>) -> Posted {
+fn break_glass_roles(roles: Vec<wire::RoleRequest>) -> PostedSection {
     let roles: Vec<Role> = roles.into_iter().map(|r| role("", r)).collect();
-    Posted { kind: "break_glass", body: json!({ "break_glass": roles }) }
+    posted("break_glass", json!({ "break_glass": roles }))
 }
 
 pub(in crate::control_api) fn show_permissions(
@@ -347,7 +347,7 @@ pub(in crate::control_api) fn show_permissions(
     }
 }
 
-pub(super) fn break_glass(request: wire::CreateAppBreakGlassConfig) -> Posted {
+pub(super) fn break_glass(request: wire::CreateAppBreakGlassConfig) -> PostedSection {
     break_glass_roles(request.roles)
 }
 
@@ -360,7 +360,7 @@ pub(in crate::control_api) fn show_break_glass(
     wire::AppBreakGlassConfig { aws_iam_roles: roles, stamp }
 }
 
-pub(super) fn policies(request: wire::CreateAppPoliciesConfig) -> Posted {
+pub(super) fn policies(request: wire::CreateAppPoliciesConfig) -> PostedSection {
     let policies: Vec<config::Policy> = request
         .policies
         .into_iter()
@@ -372,7 +372,7 @@ pub(super) fn policies(request: wire::CreateAppPoliciesConfig) -> Posted {
             components: p.components,
         })
         .collect();
-    Posted { kind: "policies", body: json!({ "policies": policies }) }
+    posted("policies", json!({ "policies": policies }))
 }
 
 pub(in crate::control_api) fn show_policies(
@@ -391,7 +391,7 @@ pub(in crate::control_api) fn show_policies(
     wire::AppPoliciesConfig { policies: policies.collect(), stamp }
 }
 
-pub(super) fn secrets(request: wire::CreateAppSecretsConfig) -> Posted {
+pub(super) fn secrets(request: wire::CreateAppSecretsConfig) -> PostedSection {
     let target = |t: wire::SyncTarget| config::SyncTarget { namespaces: t.namespaces, name: t.name, key: t.key };
     let secrets: Vec<config::Secret> = request
         .secrets
@@ -410,7 +410,7 @@ pub(super) fn secrets(request: wire::CreateAppSecretsConfig) -> Posted {
             kubernetes_sync_targets: s.kubernetes_sync_targets.into_iter().map(target).collect(),
         })
         .collect();
-    Posted { kind: "secrets", body: json!({ "secrets": secrets }) }
+    posted("secrets", json!({ "secrets": secrets }))
 }
 
 pub(in crate::control_api) fn show_secrets(
@@ -439,7 +439,7 @@ pub(in crate::control_api) fn show_secrets(
     wire::AppSecretsConfig { secrets: secrets.collect(), stamp }
 }
 
-pub(super) fn operation_role_rules(request: wire::CreateAppOperationRoleConfig) -> Posted {
+pub(super) fn operation_role_rules(request: wire::CreateAppOperationRoleConfig) -> PostedSection {
     let rules: Vec<config::OperationRule> = request
         .rules
         .into_iter()
@@ -450,7 +450,7 @@ pub(super) fn operation_role_rules(request: wire::CreateAppOperationRoleConfig) 
         [] => json!({}),
         _ => json!({ "operation_roles": config::OperationRoles { r#type: "matrix".into(), rules } }),
     };
-    Posted { kind: "operation_roles", body }
+    posted("operation_roles", body)
 }
 
 pub(in crate::control_api) fn show_operation_roles(
@@ -474,25 +474,4 @@ pub(in crate::control_api) fn show_operation_roles(
 /// The config that a section alone makes.
 pub(in crate::control_api) fn alone(section: &Section) -> ApiResult<AppConfig> {
     Ok(conductor::apps::assemble([&section.body]).map(|(config, _)| config)?)
-}
-
-/// Problems as one text, the first one first.
-pub(in crate::control_api) fn refused(problems: &[config::Problem]) -> ApiError {
-    let errors: Vec<&config::Problem> = problems.iter().filter(|p| p.severity == config::Severity::Error).collect();
-    let line = |p: &&config::Problem| {
-        let hint = p.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        format!("{}: {}{hint} [{}]", p.path, p.message, p.code.as_str())
-    };
-    let text: Vec<String> = errors.iter().take(20).map(line).collect();
-    let more = errors.len().saturating_sub(20);
-    let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
-    ApiError::new(
-        api::ErrorCode::InvalidConfig,
-        format!("the config has {}:\n{}{more}", count(errors.len()), text.join("\n")),
-    )
-    .hint("`ferry apps validate DIR` shows each with its file and line")
-}
-
-fn count(errors: usize) -> String {
-    if errors == 1 { "an error".into() } else { format!("{errors} errors") }
 }

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use engine::WorkflowKind;
 use model::{ConfigId, Digest, InputsId, InstallId, Timestamp, WorkflowId};
 use serde_json::{Map, Value, json};
-use store::{Install, InstallInputs, Result, StoreError};
+use store::{Install, InstallInputs, StoreError};
 
-use crate::{Conductor, NewWorkflow};
+use crate::Conductor;
+use crate::error::{InstallError, Result};
 
 /// How often a write that met another one is tried anew.
 const TRIES: usize = 20;
@@ -50,13 +50,13 @@ impl Conductor {
             let known = stack["phone_home_id"].as_str().unwrap_or_default();
             // As digests, so that the time of the comparison says nothing.
             if known.is_empty() || Digest::of(known.as_bytes()) != Digest::of(id.as_bytes()) {
-                return Err(StoreError::NotFound("stack"));
+                return Err(StoreError::NotFound("stack").into());
             }
             if let (Some(told), Some(wanted)) = (told.outputs.get("region").and_then(Value::as_str), region(&install))
                 && told != wanted
             {
-                let text = format!("the stack was applied in `{told}`, and the install is for `{wanted}`");
-                return Err(StoreError::Conflict(text));
+                let (told, wanted) = (told.to_owned(), wanted.to_owned());
+                return Err(InstallError::OtherRegion { told, wanted }.into());
             }
             // The inputs first: what waits for the stack must find them.
             let workflow = self.customer_inputs(&install, told.inputs.clone()).await?;
@@ -73,7 +73,7 @@ impl Conductor {
                 return Ok(started);
             }
         }
-        Err(StoreError::Conflict("too much happens to the install at this moment; try again".into()))
+        Err(InstallError::Busy.into())
     }
 
     /// Takes inputs that only the customer gives; what has changed is deployed.
@@ -90,12 +90,11 @@ impl Conductor {
         for (name, value) in told {
             let input = document.config.inputs.iter().find(|input| input.name == name && input.user_configurable);
             let Some(input) = input else {
-                return Err(StoreError::Conflict(format!("the app has no input `{name}` that the customer gives")));
+                return Err(InstallError::NotForCustomers(name).into());
             };
             if !value.is_empty() {
-                input
-                    .accepts(&value)
-                    .map_err(|why| StoreError::Conflict(format!("input `{name}`: the value {why}")))?;
+                let accepted = input.accepts(&value);
+                accepted.map_err(|why| InstallError::CustomerInput { name: name.clone(), why })?;
             }
             if values.get(&name).map_or("", String::as_str) != value {
                 changed.push(name.clone());
@@ -109,25 +108,7 @@ impl Conductor {
         let id = InputsId::new(now, self.random_u128());
         let created_by = install.created_by.clone();
         let inputs = InstallInputs { id, install_id: install.id.clone(), version, values, created_by, created_at: now };
-        self.change_inputs(install, inputs, changed).await
-    }
-
-    /// Writes inputs, and together with them the workflow that deploys what reads those that changed. What was never deployed
-    /// needs none.
-    pub async fn change_inputs(
-        &self,
-        install: &Install,
-        inputs: InstallInputs,
-        changed: Vec<String>,
-    ) -> Result<Option<WorkflowId>> {
-        if changed.is_empty() || !self.is_deployed(install).await? {
-            self.store.put_inputs(&install.org_id, inputs).await?;
-            return Ok(None);
-        }
-        let actor = inputs.created_by.clone();
-        let mut new = NewWorkflow::new(WorkflowKind::InputUpdate { inputs: changed });
-        new.inputs = Some(inputs);
-        self.start_workflow(install, new, &actor, None).await.map(Some)
+        self.write_inputs(install, inputs, changed).await
     }
 
     /// Whether anything of an install is there that must be torn down: its sandbox, or a component. Images go with what they lie in.
