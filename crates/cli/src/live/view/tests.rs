@@ -1,5 +1,9 @@
+use model::Timestamp;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Color;
 use serde_json::json;
 
 use super::*;

@@ -1,10 +1,11 @@
-//! What is typed about builds, artifacts and where sources come from.
+//! What is typed about components, builds, artifacts and where sources come from.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{LogOptions, name};
+use super::values::{duration, name};
+use super::{Limit, LogOptions};
 
 #[derive(Debug, Subcommand)]
 pub enum Builds {
@@ -14,7 +15,7 @@ pub enum Builds {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
-        limit: super::Limit,
+        limit: Limit,
     },
     /// Show a build
     Get { id: String },
@@ -88,7 +89,7 @@ pub enum Artifacts {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
-        limit: super::Limit,
+        limit: Limit,
     },
     /// Show the contents of an artifact
     Inspect {
@@ -146,7 +147,7 @@ pub enum Sources {
         #[arg(long, short)]
         username: String,
         /// Stop using the login after this long, like `1h`
-        #[arg(long, value_name = "DURATION", value_parser = super::duration)]
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
         expires_in: Option<std::time::Duration>,
     },
     /// Delete a login

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::name;
+use super::Limit;
+use super::values::name;
 
 #[derive(Debug, Subcommand)]
 pub enum States {
@@ -18,7 +19,7 @@ pub enum States {
         #[command(flatten)]
         of: Part,
         #[command(flatten)]
-        limit: super::Limit,
+        limit: Limit,
     },
     /// Show the resources of a state, without their values
     Show {

@@ -1,0 +1,53 @@
+//! What is typed about jobs.
+
+use clap::Subcommand;
+use model::{JobId, JobState, JobType, Outcome};
+
+use super::Limit;
+use super::values::{job_state, job_type, name, settled};
+
+#[derive(Debug, Subcommand)]
+pub enum Jobs {
+    /// List jobs, newest first; health checks only with `--type health-check`
+    #[command(visible_alias = "ls")]
+    List {
+        #[arg(long, value_parser = name)]
+        install: Option<String>,
+        #[arg(long, value_parser = name)]
+        runner: Option<String>,
+        #[arg(long, value_parser = job_state)]
+        status: Option<JobState>,
+        #[arg(long = "type", value_name = "TYPE", value_parser = job_type)]
+        job_type: Option<JobType>,
+        #[command(flatten)]
+        limit: Limit,
+    },
+    /// Show a job: why it waits, its steps, outputs and executions
+    Get { id: JobId },
+    /// Cancel a job
+    Cancel {
+        id: JobId,
+        /// Wait until it has ended
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Record the outcome of a job whose result is unknown
+    Settle {
+        id: JobId,
+        #[arg(long = "as", value_name = "OUTCOME", value_parser = settled)]
+        outcome: Outcome,
+        /// Note about what you found
+        #[arg(long, default_value = "")]
+        note: String,
+    },
+    /// Wait for a job to end
+    Wait { id: JobId },
+    /// Delete the log of an ended job permanently
+    EraseLog {
+        /// Job
+        id: JobId,
+        /// Confirm without being asked
+        #[arg(long)]
+        yes: bool,
+    },
+}
