@@ -73,6 +73,9 @@ pub struct Global {
     /// Org, by name or id
     #[arg(long, global = true, env = "FERRY_ORG")]
     pub org: Option<String>,
+    /// Print whole ids, exact times and all columns in tables
+    #[arg(long, global = true)]
+    pub wide: bool,
     /// When to use colour
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,

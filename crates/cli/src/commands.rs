@@ -14,6 +14,7 @@ use crate::output::Output;
 mod apps;
 mod contexts;
 mod events;
+mod ids;
 mod installs;
 mod jobs;
 mod logs;
@@ -24,6 +25,7 @@ mod terraform;
 mod version;
 mod workflows;
 
+pub(crate) use ids::is_brief;
 pub(crate) use workflows::{plan_lines, plan_summary, plan_title};
 
 /// For one try of one request.

@@ -1,10 +1,10 @@
 //! What is typed about jobs.
 
 use clap::Subcommand;
-use model::{JobId, JobState, JobType, Outcome};
+use model::{JobState, JobType, Outcome};
 
 use super::Limit;
-use super::values::{job_state, job_type, name, settled};
+use super::values::{job_id, job_state, job_type, name, settled};
 
 #[derive(Debug, Subcommand)]
 pub enum Jobs {
@@ -23,17 +23,22 @@ pub enum Jobs {
         limit: Limit,
     },
     /// Show a job: why it waits, its steps, outputs and executions
-    Get { id: JobId },
+    Get {
+        #[arg(value_parser = job_id)]
+        id: String,
+    },
     /// Cancel a job
     Cancel {
-        id: JobId,
+        #[arg(value_parser = job_id)]
+        id: String,
         /// Wait until it has ended
         #[arg(long)]
         wait: bool,
     },
     /// Record the outcome of a job whose result is unknown
     Settle {
-        id: JobId,
+        #[arg(value_parser = job_id)]
+        id: String,
         #[arg(long = "as", value_name = "OUTCOME", value_parser = settled)]
         outcome: Outcome,
         /// Note about what you found
@@ -41,11 +46,14 @@ pub enum Jobs {
         note: String,
     },
     /// Wait for a job to end
-    Wait { id: JobId },
+    Wait {
+        #[arg(value_parser = job_id)]
+        id: String,
+    },
     /// Delete the log of an ended job permanently
     EraseLog {
-        /// Job
-        id: JobId,
+        #[arg(value_parser = job_id)]
+        id: String,
         /// Confirm without being asked
         #[arg(long)]
         yes: bool,

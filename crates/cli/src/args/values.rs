@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use model::{JobGroup, JobState, JobType, Outcome, Role, Timestamp};
+use model::{JobGroup, JobId, JobState, JobType, Outcome, Role, Timestamp};
+
+use crate::commands::is_brief;
 
 /// A label that is set, or one that goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +15,9 @@ pub enum Label {
 
 /// A name, or an id, which has the form of a name too.
 pub(super) fn name(text: &str) -> Result<String, String> {
+    if is_brief(text) {
+        return Err("this id is shortened: use the name, or the whole id, which `--wide` shows".into());
+    }
     model::name::check(text).map(|()| text.to_owned())
 }
 
@@ -95,6 +100,14 @@ pub(super) fn group_slots(text: &str) -> Result<(JobGroup, u32), String> {
     let group =
         JobGroup::parse(&group).ok_or_else(|| format!("`{group}` is not a job group; there are {}", known()))?;
     Ok((group, slots.parse().map_err(|_| format!("`{slots}` is not a number of slots"))?))
+}
+
+/// The id of a job, whole or as tables show it.
+pub(super) fn job_id(text: &str) -> Result<String, String> {
+    if is_brief(text) {
+        return Ok(text.to_owned());
+    }
+    JobId::parse(text).map(|id| id.to_string()).map_err(|error| error.to_string())
 }
 
 pub(super) fn job_state(text: &str) -> Result<JobState, String> {

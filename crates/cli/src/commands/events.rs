@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 
 use crate::args::Events;
 use crate::error::Result;
-use crate::output::{Output, cell, clean, dim, strong};
+use crate::output::{Output, cell, clean, dim, id, strong};
 
 pub(super) async fn run(client: &Client, out: &Output, args: Events) -> Result<u8> {
     if args.follow {
@@ -29,8 +29,8 @@ pub(super) async fn run(client: &Client, out: &Output, args: Events) -> Result<u
             dim(&event.id),
             dim(out.time(event.time)),
             strong(&event.kind),
-            cell(&event.subject_id),
-            cell(&event.actor),
+            id(&event.subject_id),
+            id(&event.actor),
             cell(data),
         ]
     })?;

@@ -16,7 +16,7 @@ use api::control::{App, AppConfig, CreateApp, CreateAppVariable, UpdateApp};
 use crate::args::{Apps, Global, Variables};
 use crate::commands::{Kind, confirm, connect, explain, suggestion};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, dim, id, status, strong};
 
 pub(crate) async fn run(global: &Global, out: &Output, command: Apps) -> Result<u8> {
     match command {
@@ -104,7 +104,7 @@ async fn list(client: &Client, out: &Output) -> Result<()> {
     let nothing = "no apps yet; `ferry apps init DIR` writes a first one, `ferry apps sync DIR` syncs it";
     out.list(&apps, nothing, &headers, |app| {
         let created = dim(out.time(app.created_at));
-        vec![strong(&app.name), cell(&app.id), status(&app.status), created, cell(&app.description)]
+        vec![strong(&app.name), id(&app.id), status(&app.status), created, cell(&app.description)]
     })?;
     Ok(())
 }
@@ -116,7 +116,7 @@ fn configs(out: &Output, app: &str, found: &[AppConfig]) -> Result<()> {
         let version = if config.version == 0 { "draft".to_owned() } else { config.version.to_string() };
         vec![
             strong(version),
-            cell(&config.stamp.id),
+            id(&config.stamp.id),
             status(&config.status),
             cell(config.component_ids.len()),
             cell(config.action_ids.len()),
@@ -182,7 +182,7 @@ async fn components(client: &Client, out: &Output, app: &str) -> Result<()> {
         vec![
             strong(&component.name),
             cell(&component.component_type),
-            cell(&component.stamp.id),
+            id(&component.stamp.id),
             cell(component.config_versions),
             cell(component.dependencies.join(", ")),
         ]
@@ -258,7 +258,7 @@ fn show(out: &Output, app: &App) -> Result<()> {
         ("id", cell(&app.id)),
         ("status", status(&app.status)),
         ("description", cell(&app.description)),
-        ("created", cell(out.time(app.created_at))),
+        ("created", cell(out.moment(app.created_at))),
     ])?;
     Ok(())
 }

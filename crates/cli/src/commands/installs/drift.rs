@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::{Drift, Start};
 use crate::commands::{Kind, explain, workflows};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, id, status, strong};
 use crate::progress::{Progress, TICK_MS};
 
 /// How often the looks are asked about.
@@ -179,7 +179,8 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
     if out.json {
         return Ok(out.json(&looks)?);
     }
-    let row = |look: &Look| vec![strong(&look.part), status(look.status), cell(&look.summary), dim(&look.workflow_id)];
+    let row =
+        |look: &Look| vec![strong(&look.part), status(look.status), cell(&look.summary), id(&look.workflow_id).dim()];
     if !looks.is_empty() {
         out.table(&["PART", "STATUS", "WHAT WOULD CHANGE", "WORKFLOW"], looks.iter().map(row).collect())?;
     }

@@ -6,7 +6,7 @@ use crate::args::Limit;
 use crate::commands::confirm;
 use crate::commands::{Kind, explain};
 use crate::error::Result;
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, dim, id, status, strong};
 
 pub(crate) async fn components(client: &Client, out: &Output, install: &str) -> Result<()> {
     let found = match client.install_components(install).await {
@@ -56,7 +56,7 @@ pub(crate) async fn schedules(client: &Client, out: &Output, install: &str) -> R
             cell(&schedule.cron),
             cell(out.time(schedule.next_at)),
             schedule.last_at.map_or_else(|| dim("never"), |at| dim(out.time(at))),
-            dim(&schedule.workflow_id),
+            id(&schedule.workflow_id).dim(),
             cell(&schedule.note),
         ]
     })?;
@@ -80,7 +80,7 @@ pub(crate) async fn policies(client: &Client, out: &Output, install: &str, limit
             cell(report.deny_count),
             cell(report.warn_count),
             dim(out.time(report.evaluated_at)),
-            dim(&report.workflow_id),
+            id(&report.workflow_id).dim(),
         ]
     })?;
     let said = found.iter().flat_map(|report| report.violations.iter().map(move |said| (report, said)));

@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::args::{CreateInstall, Installs, Label, Rollback, SetInstall, Teardown};
 use crate::commands::{Kind, explain, workflows};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, dim, id, status, strong};
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Result<u8> {
     match command {
@@ -229,7 +229,7 @@ async fn state(client: &Client, out: &Output, name: &str, version: Option<u64>, 
         };
         let headers = ["VERSION", "CHANGED", "?BY", "?WHEN"];
         return Ok(out.list(&found, "nothing was deployed yet", &headers, |v| {
-            vec![strong(v.version), cell(v.parts.join(", ")), cell(&v.workflow_id), dim(out.time(v.created_at))]
+            vec![strong(v.version), cell(v.parts.join(", ")), id(&v.workflow_id), dim(out.time(v.created_at))]
         })?);
     }
     match client.install_state(name, version).await {
@@ -284,7 +284,7 @@ async fn list(client: &Client, out: &Output, app: Option<&str>, selector: Option
     out.list(&installs, none, &headers, |install| {
         vec![
             strong(&install.name),
-            cell(&install.id),
+            id(&install.id),
             cell(place(install)),
             status(&install.runner_status),
             cell(listed(&install.labels)),
@@ -421,7 +421,7 @@ fn show(out: &Output, install: &Install) -> Result<()> {
         ("approvals", cell(install.install_config.as_ref().map_or("", |config| config.approval_option.as_str()))),
         ("kept by", cell(install.metadata.as_ref().map_or("", |metadata| metadata.managed_by.as_str()))),
         ("app version", cell(versions(install))),
-        ("created", cell(out.time(install.created_at))),
+        ("created", cell(out.moment(install.created_at))),
     ])?;
     if !install.undeployed_inputs.is_empty() {
         out.warn(&format!("these inputs are set and not deployed: {}", install.undeployed_inputs.join(", ")));

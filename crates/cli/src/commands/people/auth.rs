@@ -79,14 +79,21 @@ async fn whoami(target: &Target, out: &Output) -> Result<u8> {
         out.json(&json!({ "context": target.context, "url": client.url(), "org": target.org, "account": account }))?;
         return Ok(0);
     }
-    let permissions: Vec<String> = account.permissions.iter().map(|(org, what)| format!("{org}: {what}")).collect();
+    // Names are for people; without them the ids are shown.
+    let orgs = client.orgs().await.unwrap_or_default();
+    let named = |id: &str| match orgs.iter().find(|org| org.id.as_str() == id) {
+        Some(org) => format!("{} ({id})", org.name),
+        None => id.to_owned(),
+    };
+    let permissions: Vec<String> =
+        account.permissions.iter().map(|(org, what)| format!("{}: {what}", named(org))).collect();
     out.pairs(vec![
         ("account", strong(&account.email)),
         ("id", cell(&account.id)),
         ("type", cell(&account.account_type)),
         ("url", cell(client.url())),
         ("context", cell(target.context.as_deref().unwrap_or("-"))),
-        ("org", cell(target.org.as_deref().unwrap_or("-"))),
+        ("org", cell(target.org.as_deref().map_or_else(|| "-".to_owned(), named))),
         ("permissions", cell(permissions.join("\n"))),
     ])?;
     Ok(0)

@@ -7,7 +7,7 @@ use crate::args::{Global, Orgs};
 use crate::commands::{connect, sign_in, suggestion, target};
 use crate::context::{self, Target};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, bytes, cell, dim, status, strong};
+use crate::output::{Output, bytes, cell, dim, id, status, strong};
 
 pub(crate) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<u8> {
     let target = target(global)?;
@@ -22,7 +22,7 @@ pub(crate) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<
                 &["", "NAME", "ID", "?CREATED"],
                 |org| {
                     let mark = if selected(org) { "*" } else { "" };
-                    vec![cell(mark), strong(&org.name), cell(&org.id), dim(out.time(org.created_at))]
+                    vec![cell(mark), strong(&org.name), id(&org.id), dim(out.time(org.created_at))]
                 },
             )?;
         }
@@ -124,7 +124,7 @@ fn show(out: &Output, org: &Org) -> Result<()> {
         ("id", cell(&org.id)),
         ("status", status(&org.status)),
         ("build runner", cell(&org.build_runner_id)),
-        ("created", cell(out.time(org.created_at))),
+        ("created", cell(out.moment(org.created_at))),
     ])?;
     Ok(())
 }

@@ -7,26 +7,26 @@ use api::control::{CreateToken, Token};
 use model::{Role, Timestamp, TokenId};
 
 use crate::args::Tokens;
-use crate::commands::{confirm, suggestion};
+use crate::commands::{confirm, ids, suggestion};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, dim, id, status, strong};
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Result<u8> {
     match command {
         Tokens::List => {
             let tokens = client.tokens().await?;
             let now = Timestamp::from_system(SystemTime::now());
-            let headers = ["NAME", "ID", "ROLE", "?TOKEN", "STATUS", "?CREATED", "?EXPIRES", "?USED"];
+            let headers = ["NAME", "ID", "ROLE", "STATUS", "?EXPIRES", "?USED", "?CREATED", "?TOKEN"];
             out.list(&tokens, "no tokens", &headers, |token| {
                 vec![
                     strong(&token.name),
-                    cell(&token.id),
+                    id(&token.id),
                     cell(reach(token)),
-                    dim(format!("{}…", token.hint)),
                     status(state(token, now)),
-                    dim(out.time(token.created_at)),
                     cell(token.expires_at.map_or_else(|| "never".to_owned(), |t| out.time(t))),
                     dim(out.time_or_dash(token.last_used_at)),
+                    dim(out.time(token.created_at)),
+                    dim(format!("{}…", token.hint)),
                 ]
             })?;
         }
@@ -70,7 +70,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
 
 async fn by_name(client: &Client, name: &str) -> Result<TokenId> {
     let live: Vec<Token> = client.tokens().await?.into_iter().filter(|t| t.revoked_at.is_none()).collect();
-    let named: Vec<&Token> = live.iter().filter(|t| t.name == name).collect();
+    let named: Vec<&Token> = live.iter().filter(|t| t.name == name || ids::stands_for(name, t.id.as_str())).collect();
     match named.as_slice() {
         [token] => Ok(token.id.clone()),
         [] => {

@@ -11,9 +11,9 @@ use model::{BuildId, Digest, Timestamp};
 use serde_json::{Value, json};
 
 use crate::args::{Artifacts, Global, Registry, Sources};
-use crate::commands::{Kind, connect, explain, registry::builds, target};
+use crate::commands::{Kind, connect, explain, ids, is_brief, registry::builds, target};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, bytes, cell, dim, strong};
+use crate::output::{Output, bytes, cell, dim, id, strong};
 use crate::progress::Progress;
 use crate::watch::{Log, Watched, job_exit, watch};
 
@@ -29,8 +29,8 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Artifacts) -> Re
                 let kind = if artifact.artifact_type.is_empty() { artifact.media_type } else { artifact.artifact_type };
                 vec![
                     strong(&build.component_name),
-                    cell(&build.stamp.id),
-                    cell(&artifact.digest),
+                    id(&build.stamp.id),
+                    id(&artifact.digest),
                     cell(bytes(artifact.size)),
                     dim(kind),
                     dim(out.time(build.stamp.created_at)),
@@ -49,8 +49,8 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Artifacts) -> Re
 
 /// A build by its id, or the newest good one of a component.
 async fn build(client: &Client, app: Option<&str>, what: &str) -> Result<Build> {
-    let build = if BuildId::parse(what).is_ok() {
-        client.build(what).await?
+    let build = if BuildId::parse(what).is_ok() || is_brief(what) {
+        builds::one(client, what).await?
     } else {
         let component = builds::find(client, app, what).await?;
         client.current_build(&component.stamp.id).await?
@@ -98,7 +98,7 @@ async fn inspect(client: &Client, out: &Output, build: &Build) -> Result<u8> {
     };
     let rows = parts.iter().map(|part| {
         let size = part.get("size").and_then(Value::as_u64).unwrap_or_default();
-        vec![cell(text(part, "digest")), cell(bytes(size)), cell(text(part, "mediaType")), cell(platform(part))]
+        vec![id(text(part, "digest")), cell(bytes(size)), cell(text(part, "mediaType")), cell(platform(part))]
     });
     out.table(&["DIGEST", "SIZE", "?TYPE", "?PLATFORM"], rows.collect())?;
     Ok(0)
@@ -206,10 +206,11 @@ async fn sync(
     to: Option<String>,
     plain_http: bool,
 ) -> Result<u8> {
-    let is_build = BuildId::parse(what).is_ok();
+    let what = ids::whole(client, what).await?;
+    let is_build = BuildId::parse(&what).is_ok();
     let body = SyncArtifact {
-        build_id: if is_build { what.to_owned() } else { String::new() },
-        component: if is_build { String::new() } else { what.to_owned() },
+        build_id: if is_build { what.clone() } else { String::new() },
+        component: if is_build { String::new() } else { what },
         repository: to.unwrap_or_default(),
         plain_http,
     };

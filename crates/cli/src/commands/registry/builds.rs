@@ -8,33 +8,33 @@ use api::control::{Build, Component, CreateBuild};
 use model::JobId;
 
 use crate::args::{self, Builds, Components};
-use crate::commands::{Kind, explain, logs, suggestion};
+use crate::commands::{Kind, explain, ids, logs, suggestion};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Cell, Output, bytes, cell, dim, short, status, strong};
+use crate::output::{Cell, Output, bytes, cell, dim, id, short, status, strong};
 use crate::progress::Progress;
 use crate::watch::{Log, Watched, watch};
 
 /// How often builds are looked at that are waited for.
 const LOOK: Duration = Duration::from_millis(250);
-const DIGEST_SHOWN: usize = 19;
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Builds) -> Result<u8> {
     match command {
         Builds::List { of, limit } => {
             let mut found = list(client, &of, limit.fetch()).await?;
             let more = limit.cut(&mut found);
-            let headers = ["ID", "COMPONENT", "STATUS", "?FROM", "?ARTIFACT", "?TOOK", "?CREATED", "WHY"];
+            let headers = ["ID", "COMPONENT", "STATUS", "?CREATED", "?FROM", "?TOOK", "?ARTIFACT", "WHY"];
             out.list(&found, "no builds yet; `ferry apps sync DIR` makes them", &headers, |build| row(out, build))?;
             out.more(more);
         }
-        Builds::Get { id } => show(client, out, &named(client, &id, client.build(&id).await).await?)?,
+        Builds::Get { id } => show(client, out, &one(client, &id).await?)?,
         Builds::Create(args) => return create(client, out, &args).await,
         Builds::Logs { id, options } => {
-            let build = named(client, &id, client.build(&id).await).await?;
+            let build = one(client, &id).await?;
             return logs::of_job(client, out, &job(&build)?, options).await;
         }
         Builds::Cancel { id } => {
-            let build = named(client, &id, client.cancel_build(&id).await).await?;
+            let id = ids::whole(client, &id).await?;
+            let build = named(&id, client.cancel_build(&id).await)?;
             if !out.json {
                 out.success(&format!("build {} is being cancelled", build.stamp.id));
             }
@@ -58,7 +58,7 @@ pub(crate) async fn components(client: &Client, out: &Output, command: Component
                     cell(&component.component_type),
                     cell(component.dependencies.join(", ")),
                     cell(component.config_versions),
-                    cell(&component.stamp.id),
+                    id(&component.stamp.id),
                 ]
             })?;
         }
@@ -131,7 +131,13 @@ async fn named_app<T>(client: &Client, app: &str, answer: std::result::Result<T,
     }
 }
 
-async fn named<T>(_: &Client, id: &str, answer: std::result::Result<T, ClientError>) -> Result<T> {
+/// A build by its id.
+pub(crate) async fn one(client: &Client, id: &str) -> Result<Build> {
+    let id = ids::whole(client, id).await?;
+    named(&id, client.build(&id).await)
+}
+
+fn named<T>(id: &str, answer: std::result::Result<T, ClientError>) -> Result<T> {
     answer.map_err(|error| {
         let missing = error.is_not_found();
         let error = CliError::from(error);
@@ -167,15 +173,15 @@ fn took(build: &Build) -> String {
 }
 
 fn row(out: &Output, build: &Build) -> Vec<Cell> {
-    let digest = build.artifact.as_ref().map(|a| a.digest.chars().take(DIGEST_SHOWN).collect::<String>());
+    let digest = build.artifact.as_ref().map(|a| a.digest.as_str());
     vec![
-        strong(&build.stamp.id),
+        id(&build.stamp.id).strong(),
         cell(&build.component_name),
         status(state(build)),
-        cell(from(build)),
-        cell(digest.unwrap_or_default()),
-        dim(took(build)),
         dim(out.time(build.stamp.created_at)),
+        cell(from(build)),
+        dim(took(build)),
+        id(digest.unwrap_or_default()),
         cell(&build.status_description),
     ]
 }
@@ -221,7 +227,7 @@ fn show(client: &Client, out: &Output, build: &Build) -> Result<()> {
     }
     pairs.push(("took", cell(took(build))));
     pairs.push(("same as", cell(&build.same_as)));
-    pairs.push(("created", dim(out.time(build.stamp.created_at))));
+    pairs.push(("created", dim(out.moment(build.stamp.created_at))));
     pairs.retain(|(_, value)| !value.is_empty());
     Ok(out.pairs(pairs)?)
 }

@@ -19,7 +19,7 @@ use crate::args::Runners;
 use crate::commands::jobs::{plain, wait_for};
 use crate::commands::{Kind, confirm, explain, workflows::actions};
 use crate::error::Result;
-use crate::output::{Cell, Output, bytes, cell, dim, short, status, strong};
+use crate::output::{Cell, Output, bytes, cell, dim, id, short, status, strong};
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Runners) -> Result<u8> {
     match command {
@@ -108,7 +108,7 @@ async fn list(client: &Client, out: &Output, install: Option<&str>) -> Result<()
         let busy: usize = report.map_or(0, |r| r.busy.values().map(Vec::len).sum());
         vec![
             strong(&runner.name),
-            cell(&runner.id),
+            id(&runner.id),
             cell(&runner.kind),
             shown_status(runner),
             cell(busy),
@@ -166,12 +166,12 @@ fn show(out: &Output, runner: &Runner) -> Result<()> {
         pairs.push(("install", cell(install)));
     }
     pairs.push(("generation", cell(runner.generation)));
-    pairs.push(("last seen", cell(out.time_or_dash(runner.last_seen_at))));
+    pairs.push(("last seen", cell(out.moment_or_dash(runner.last_seen_at))));
     if let Some(report) = &runner.report {
         let disk = format!("{} free, {} needed", bytes(report.disk_free_bytes), bytes(report.disk_floor_bytes));
         pairs.extend([("version", cell(&report.version)), ("host", cell(&report.hostname)), ("disk", cell(disk))]);
         if let Some(since) = report.disabled_since {
-            pairs.push(("disabled", cell(format!("by the customer, {}", out.time(since)))));
+            pairs.push(("disabled", cell(format!("by the customer, {}", out.moment(since)))));
         }
         if report.no_ad_hoc {
             pairs.push(("ad hoc actions", cell("switched off by the customer")));
@@ -196,7 +196,7 @@ fn show(out: &Output, runner: &Runner) -> Result<()> {
 
     match &runner.health {
         Some(health) => {
-            out.heading(&format!("Health, checked {}", out.time(health.checked_at)))?;
+            out.heading(&format!("Health, checked {}", out.moment(health.checked_at)))?;
             show_health(out, &health.outputs)?;
         }
         None => out.note("\nno health check yet; `ferry runners health-check` makes one"),

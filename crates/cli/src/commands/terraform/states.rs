@@ -5,10 +5,13 @@ use api::control::{Job, TerraformLock, TerraformState, TerraformWorkspace};
 use serde_json::json;
 
 use crate::args::{Part, States};
-use crate::commands::{Kind, agree, explain, jobs, suggestion, workflows::actions};
+use crate::commands::{Kind, agree, explain, ids, is_brief, jobs, suggestion, workflows::actions};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Cell, Output, bytes, cell, dim, status, strong};
+use crate::output::{Cell, Output, bytes, cell, dim, id, status, strong};
 use crate::watch::{Log, Watched, job_exit, watch};
+
+/// How many states a shortened id is looked up in.
+const STATES_LOOKED_AT: usize = 500;
 
 pub(crate) async fn run(client: &Client, out: &Output, command: States) -> Result<u8> {
     match command {
@@ -82,6 +85,11 @@ fn missing(of: &Part, wanted: &str, targets: &[String]) -> CliError {
 }
 
 async fn state(client: &Client, workspace: &TerraformWorkspace, id: &str) -> Result<TerraformState> {
+    let known = match is_brief(id) {
+        true => client.states(&workspace.id, STATES_LOOKED_AT).await?,
+        false => Vec::new(),
+    };
+    let id = &ids::pick(id, known.iter().map(|state| state.id.as_str()))?;
     client.state(&workspace.id, id).await.map_err(|error: ClientError| {
         let unknown = error.status() == Some(404);
         let error = CliError::from(error);
@@ -104,15 +112,15 @@ fn list(out: &Output, found: &[TerraformWorkspace]) -> Result<()> {
             unless_none(known.resource_count.to_string()),
             unless_none(bytes(known.bytes)),
             if none { dim("-") } else { dim(out.time(known.updated_at)) },
-            known.lock.as_ref().map_or_else(|| dim("-"), |lock| cell(holder(lock))),
+            known.lock.as_ref().map_or_else(|| dim("-"), |lock| cell(holder(lock, |id| out.id(id)))),
             dim(note),
         ]
     })?)
 }
 
 /// `ann@laptop (OperationTypeApply)`
-fn holder(lock: &TerraformLock) -> String {
-    let who = if lock.job_id.is_empty() { lock.who.clone() } else { format!("job {}", lock.job_id) };
+fn holder(lock: &TerraformLock, id: impl Fn(&str) -> String) -> String {
+    let who = if lock.job_id.is_empty() { lock.who.clone() } else { format!("job {}", id(&lock.job_id)) };
     if lock.operation.is_empty() { who } else { format!("{who} ({})", lock.operation) }
 }
 
@@ -126,19 +134,19 @@ fn mark(state: &TerraformState) -> Cell {
 }
 
 fn history(out: &Output, workspace: &TerraformWorkspace, found: &[TerraformState]) -> Result<()> {
-    let headers = ["ID", "SERIAL", "STATUS", "RESOURCES", "?SIZE", "?BY", "?JOB", "?WHEN", "?NOTE"];
+    let headers = ["ID", "SERIAL", "STATUS", "RESOURCES", "?WHEN", "?BY", "?SIZE", "?NOTE", "?JOB"];
     let empty = format!("{} has no state yet", workspace.target);
     Ok(out.list(found, &empty, &headers, |state| {
         vec![
-            strong(&state.id),
+            id(&state.id).strong(),
             cell(state.serial),
             mark(state),
             cell(state.resource_count),
-            cell(bytes(state.bytes)),
-            cell(&state.author),
-            dim(&state.job_id),
             dim(out.time(state.created_at)),
+            cell(&state.author),
+            cell(bytes(state.bytes)),
             dim(&state.note),
+            id(&state.job_id).dim(),
         ]
     })?)
 }
@@ -158,7 +166,7 @@ fn show(out: &Output, state: &TerraformState) -> Result<()> {
         ("sealed as", cell(&state.digest)),
         ("by", cell(&state.author)),
         ("job", cell(&state.job_id)),
-        ("written", cell(out.time(state.created_at))),
+        ("written", cell(out.moment(state.created_at))),
         ("note", cell(&state.note)),
     ];
     pairs.retain(|(_, value)| !value.is_empty());
@@ -239,7 +247,7 @@ async fn unlock(client: &Client, out: &Output, workspace: &TerraformWorkspace, y
         }
         return Ok(());
     };
-    let who = holder(lock);
+    let who = holder(lock, str::to_owned);
     let what = format!("{who} holds the state of {} since {}", workspace.target, lock.created);
     let question = format!("{what}; whoever still works on it will be refused. Free it?");
     agree(out, yes, &what, &question, "add `--yes` if you know that nobody works on it any more")?;

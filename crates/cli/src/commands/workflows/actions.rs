@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::args::{Actions, RunAction};
 use crate::commands::{Kind, explain, jobs, suggestion, workflows};
 use crate::error::{CliError, Result};
-use crate::output::{Output, bytes, cell, dim, status, strong};
+use crate::output::{Output, bytes, dim, id, status, strong};
 use crate::progress::Progress;
 use crate::watch::{Log, Watched, job_exit, watch};
 use crate::{archive, error::Exit};
@@ -103,7 +103,7 @@ async fn list(client: &Client, out: &Output, install: &str) -> Result<u8> {
                 strong(name),
                 last.map_or_else(|| dim("never"), |run| status(&run.status)),
                 last.map_or_else(|| dim("-"), |run| dim(out.time(run.created_at))),
-                cell(&action.action_workflow_id),
+                id(&action.action_workflow_id),
             ]
         },
     )?;

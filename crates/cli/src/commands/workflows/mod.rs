@@ -15,9 +15,9 @@ use api::client::Client;
 use api::control::{CreateStepApprovalResponse, Workflow, WorkflowStep};
 
 use crate::args::{Limit, Steps, Workflows};
-use crate::commands::{Kind, explain, logs};
+use crate::commands::{Kind, explain, ids, logs};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Cell, Output, cell, dim, short, status, strong};
+use crate::output::{Cell, Output, cell, dim, id, short, status, strong};
 
 pub(crate) use follow::{DRIFTED, start, watch};
 pub(crate) use plans::{plan_lines, plan_summary, plan_title};
@@ -25,16 +25,17 @@ pub(crate) use plans::{plan_lines, plan_summary, plan_title};
 pub(crate) async fn run(client: &Client, out: &Output, command: Workflows) -> Result<u8> {
     match command {
         Workflows::List { install, limit } => newest(client, out, install.as_deref(), limit).await?,
-        Workflows::Get { id } => show(out, &client.workflow(&id).await?)?,
-        Workflows::Watch { id } => return watch(client, out, &id).await,
+        Workflows::Get { id } => show(out, &client.workflow(&ids::whole(client, &id).await?).await?)?,
+        Workflows::Watch { id } => return watch(client, out, &ids::whole(client, &id).await?).await,
         Workflows::Cancel { id } => {
+            let id = ids::whole(client, &id).await?;
             client.cancel_workflow(&id).await?;
             if !out.json {
                 out.success("it is being cancelled");
             }
             show(out, &client.workflow(&id).await?)?;
         }
-        Workflows::ApproveAll { id } => show(out, &client.approve_all(&id).await?)?,
+        Workflows::ApproveAll { id } => show(out, &client.approve_all(&ids::whole(client, &id).await?).await?)?,
     }
     Ok(0)
 }
@@ -52,16 +53,16 @@ pub(crate) async fn newest(client: &Client, out: &Output, install: Option<&str>,
 }
 
 fn list(out: &Output, found: &[Workflow]) -> Result<()> {
-    let headers = ["ID", "TYPE", "INSTALL", "STATUS", "?TOOK", "?VERSION", "?CREATED", "?WHY"];
+    let headers = ["ID", "TYPE", "INSTALL", "STATUS", "?CREATED", "?TOOK", "?VERSION", "?WHY"];
     Ok(out.list(found, "no workflows yet; `ferry installs deploy NAME` starts one", &headers, |w| {
         vec![
-            cell(&w.id),
+            id(&w.id),
             strong(&w.r#type),
             cell(&w.owner_name),
             status(&w.status.status),
+            dim(out.time(w.created_at)),
             cell(took(w.execution_time)),
             cell(version(w.config_version)),
-            dim(out.time(w.created_at)),
             dim(&w.status.status_human_description),
         ]
     })?)
@@ -82,7 +83,13 @@ fn step_row(step: &WorkflowStep) -> Vec<Cell> {
     if !changes.is_empty() {
         note = if note.is_empty() { changes } else { format!("{changes}; {note}") };
     }
-    vec![strong(&step.name), status(&step.status.status), cell(took(step.execution_time)), dim(note), dim(&step.id)]
+    vec![
+        strong(&step.name),
+        status(&step.status.status),
+        cell(took(step.execution_time)),
+        dim(note),
+        id(&step.id).dim(),
+    ]
 }
 
 fn show(out: &Output, workflow: &Workflow) -> Result<()> {
@@ -133,7 +140,7 @@ async fn plan(client: &Client, out: &Output, step: &WorkflowStep) -> Result<()> 
 pub(crate) async fn steps(client: &Client, out: &Output, command: Steps) -> Result<u8> {
     let (id, response, note) = match command {
         Steps::Plan { id } => {
-            plan(client, out, &client.step(&id).await?).await?;
+            plan(client, out, &find(client, &id).await?).await?;
             return Ok(0);
         }
         Steps::Approve { id, note } => (id, "approve", note),
@@ -146,21 +153,25 @@ pub(crate) async fn steps(client: &Client, out: &Output, command: Steps) -> Resu
             (id, response, note)
         }
         Steps::Retry { id } => {
-            let step = client.step(&id).await?;
-            client.retry_step(&step.workflow_id, &id).await?;
+            let step = find(client, &id).await?;
+            client.retry_step(&step.workflow_id, &step.id).await?;
             return done(client, out, &step, "is tried again").await;
         }
         Steps::Skip { id } => {
-            let step = client.step(&id).await?;
-            client.skip_step(&step.workflow_id, &id).await?;
+            let step = find(client, &id).await?;
+            client.skip_step(&step.workflow_id, &step.id).await?;
             return done(client, out, &step, "is skipped").await;
         }
         Steps::Logs { id, options } => return logs::of_step(client, out, &id, options).await,
     };
-    let step = client.step(&id).await?;
+    let step = find(client, &id).await?;
     respond(client, &step, response, &note).await?;
     let word = if response == "approve" { "is approved" } else { "is denied" };
     done(client, out, &step, word).await
+}
+
+async fn find(client: &Client, id: &str) -> Result<WorkflowStep> {
+    Ok(client.step(&ids::whole(client, id).await?).await?)
 }
 
 async fn done(client: &Client, out: &Output, step: &WorkflowStep, word: &str) -> Result<u8> {
