@@ -47,8 +47,8 @@ enum Mode {
     Steps,
     /// The whole plan, from this line on.
     Plan(usize),
-    /// Asks before it is done.
-    Sure(&'static str, Wish),
+    /// Asks before it is done; only `y` is a yes.
+    Sure(String, Wish),
 }
 
 /// A plan, as lines, each with the sign of what it is about.
@@ -209,7 +209,7 @@ impl View {
         match (self.mode.clone(), key.code) {
             (Mode::Sure(_, wish), code) => {
                 self.mode = Mode::Steps;
-                matches!(code, KeyCode::Char('y' | 'Y') | KeyCode::Enter).then_some(wish)
+                matches!(code, KeyCode::Char('y' | 'Y')).then_some(wish)
             }
             (Mode::Plan(from), code) => {
                 self.scroll(from, code);
@@ -252,12 +252,15 @@ impl View {
             KeyCode::Char('a') => return self.answer("approve"),
             KeyCode::Char('d') => {
                 let wish = self.answer("deny")?;
-                self.mode = Mode::Sure("deny the plan? that ends the workflow", wish);
+                self.mode = Mode::Sure("deny the plan and end the workflow?".into(), wish);
             }
-            KeyCode::Char('A') => return self.unless_over(Wish::ApproveAll),
+            KeyCode::Char('A') => {
+                let wish = self.unless_over(Wish::ApproveAll)?;
+                self.mode = Mode::Sure(self.approve_all_question(), wish);
+            }
             KeyCode::Char('c') => {
                 let wish = self.unless_over(Wish::Cancel)?;
-                self.mode = Mode::Sure("cancel the workflow? what runs is interrupted", wish);
+                self.mode = Mode::Sure("cancel the workflow and interrupt its running jobs?".into(), wish);
             }
             KeyCode::Char('p') | KeyCode::Enter => match self.plan_shown() {
                 Some(_) => self.mode = Mode::Plan(0),
@@ -306,11 +309,19 @@ impl View {
         }
         if self.step().is_some_and(|step| step.status.status == "approval-awaiting") {
             let wish = self.answer("deny-skip-current")?;
-            self.mode = Mode::Sure("go on without what this would change?", wish);
+            self.mode = Mode::Sure("deny the plan and continue without it?".into(), wish);
             return None;
         }
         self.complain("this step can't be skipped");
         None
+    }
+
+    fn approve_all_question(&self) -> String {
+        match self.steps().iter().filter(|step| step.status.status == "approval-awaiting").count() {
+            0 => "approve all steps to come?".into(),
+            1 => "approve the waiting step and those to come?".into(),
+            waiting => format!("approve all {waiting} waiting steps and those to come?"),
+        }
     }
 
     fn unless_over(&mut self, wish: Wish) -> Option<Wish> {

@@ -185,7 +185,7 @@ impl View {
     fn foot(&self, area: Rect, buffer: &mut Buffer) {
         let spans = match (&self.mode, &self.notice) {
             (Mode::Sure(question, _), _) => {
-                vec![self.span(Tone::Busy, (*question).to_owned()), Span::raw("  y yes, any other key no")]
+                vec![self.span(Tone::Busy, question.clone()), Span::raw(" y/N")]
             }
             (_, Some((tone, text))) => vec![self.span(*tone, one_line(text))],
             (Mode::Plan(_), None) => vec![self.span(Tone::Dim, "↑↓ scroll  a approve  d deny  p back".to_owned())],
