@@ -168,6 +168,34 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
+/// For every command that asks, and only by way of this: the same flag with the same meaning everywhere.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Yes {
+    /// Go ahead without asking
+    #[arg(long, short = 'y')]
+    yes: bool,
+}
+
+impl Yes {
+    pub(crate) fn given(self) -> bool {
+        self.yes
+    }
+}
+
+/// For what starts workflows: the questions are whether to approve its plans.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ApproveAll {
+    /// Go ahead without asking
+    #[arg(long, short = 'y', visible_alias = "approve-all")]
+    yes: bool,
+}
+
+impl ApproveAll {
+    pub(crate) fn given(self) -> bool {
+        self.yes
+    }
+}
+
 /// How much of a list is shown: the newest.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Limit {

@@ -74,6 +74,11 @@ impl Output {
         }
     }
 
+    /// Whether a person can read a question and answer it.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.stderr_terminal && io::stdin().is_terminal()
+    }
+
     /// One document on stdout.
     pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(value)?;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use policy::PolicyKind;
 
-use super::Limit;
 use super::values::{key_value, name};
+use super::{Limit, Yes};
 
 #[derive(Debug, Subcommand)]
 pub enum Apps {
@@ -89,8 +89,8 @@ pub enum Apps {
         app: String,
         /// Name of the component or action
         what: String,
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
     /// Values that all installs of an app see, as `.nuon.app.variables.NAME`
     #[command(subcommand, visible_alias = "variable")]
@@ -108,8 +108,8 @@ pub enum Apps {
         /// Name or id
         #[arg(value_parser = name)]
         app: String,
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::values::{Label, key_value, label, name, selector};
-use super::{Limit, Start};
+use super::{ApproveAll, Limit, Start, Yes};
 
 #[derive(Debug, Subcommand)]
 pub enum Installs {
@@ -51,11 +51,10 @@ pub enum Installs {
         #[arg(long = "set-stdin", value_name = "INPUT")]
         set_stdin: Option<String>,
         /// Save the inputs without deploying
-        #[arg(long)]
+        #[arg(long, conflicts_with = "yes")]
         no_deploy: bool,
-        /// Approve all plans of the deploy without asking
-        #[arg(short = 'y', long, conflicts_with = "no_deploy")]
-        approve_all: bool,
+        #[command(flatten)]
+        yes: ApproveAll,
     },
     /// Provision an install: stack, sandbox, components
     Provision(Provision),
@@ -120,9 +119,8 @@ pub enum Installs {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
     /// Delete an install's records; nothing in the customer's account changes
     Forget {
@@ -132,9 +130,8 @@ pub enum Installs {
         /// Even if something is deployed or a workflow is running
         #[arg(long)]
         force: bool,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
     /// List the workflows of an install, newest first
     History {
@@ -186,9 +183,8 @@ pub struct SyncInstalls {
     /// App, by name or id
     #[arg(long, value_parser = name)]
     pub app: String,
-    /// Confirm without being asked
-    #[arg(long, short)]
-    pub yes: bool,
+    #[command(flatten)]
+    pub yes: Yes,
     /// Wait for the workflows to end
     #[arg(long, short)]
     pub wait: bool,
@@ -304,9 +300,8 @@ pub struct Drift {
     /// Deploy the same version again where something drifted: plan, approve, apply
     #[arg(long)]
     pub reconcile: bool,
-    /// Approve the plans of `--reconcile` without asking
-    #[arg(long, short = 'y', requires = "reconcile")]
-    pub approve_all: bool,
+    #[command(flatten)]
+    pub yes: ApproveAll,
     /// Start the drift run and return at once
     #[arg(long, short, conflicts_with = "reconcile")]
     pub detach: bool,

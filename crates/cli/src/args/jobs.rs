@@ -3,8 +3,8 @@
 use clap::Subcommand;
 use model::{JobState, JobType, Outcome};
 
-use super::Limit;
 use super::values::{job_id, job_state, job_type, name, settled};
+use super::{Limit, Yes};
 
 #[derive(Debug, Subcommand)]
 pub enum Jobs {
@@ -54,8 +54,7 @@ pub enum Jobs {
     EraseLog {
         #[arg(value_parser = job_id)]
         id: String,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
 }

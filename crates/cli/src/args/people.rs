@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use model::Role;
 
+use super::Yes;
 use super::values::{duration, key_number, name, role, size};
 
 #[derive(Debug, Subcommand)]
@@ -92,8 +93,7 @@ pub enum Tokens {
     Revoke {
         /// Name or id
         id: String,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 use model::JobGroup;
 
+use super::Yes;
 use super::values::{duration, group_slots, name, size};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,9 +58,8 @@ pub enum Runners {
     Revoke {
         #[arg(value_parser = name)]
         name: String,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
     /// Show or change the settings of a runner
     Settings {

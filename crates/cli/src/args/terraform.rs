@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::Limit;
 use super::values::name;
+use super::{Limit, Yes};
 
 #[derive(Debug, Subcommand)]
 pub enum States {
@@ -38,9 +38,8 @@ pub enum States {
         /// The state, by the id that `history` shows
         #[arg(long, value_name = "ID")]
         revision: String,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
         /// Start it and return at once
         #[arg(long, short)]
         detach: bool,
@@ -49,9 +48,8 @@ pub enum States {
     Unlock {
         #[command(flatten)]
         of: Part,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
 }
 

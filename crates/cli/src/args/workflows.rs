@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::values::{cpu_millis, duration, key_value, name, size, variable};
-use super::{Limit, LogOptions};
+use super::{ApproveAll, Limit, LogOptions};
 
 /// How a workflow is started.
 #[derive(Debug, Clone, Args)]
@@ -14,9 +14,8 @@ pub struct Start {
     /// Only show what would change
     #[arg(long)]
     pub plan_only: bool,
-    /// Approve all its plans without asking
-    #[arg(long, short = 'y')]
-    pub approve_all: bool,
+    #[command(flatten)]
+    pub yes: ApproveAll,
     /// Role in the customer's account for its steps, instead of the app's
     #[arg(long)]
     pub role: Option<String>,
@@ -39,7 +38,11 @@ pub enum Workflows {
     /// Show a workflow and its steps
     Get { id: String },
     /// Follow a workflow to its end; on a terminal, approve from the keyboard
-    Watch { id: String },
+    Watch {
+        id: String,
+        #[command(flatten)]
+        yes: ApproveAll,
+    },
     /// Cancel a workflow and interrupt its running jobs
     Cancel { id: String },
     /// Approve all plans of a workflow, also later ones

@@ -8,7 +8,7 @@ use model::{JobState, JobType, StepResult};
 use serde_json::{Map, Value};
 
 use crate::args::Jobs;
-use crate::commands::ids;
+use crate::commands::{confirm, ids};
 use crate::error::Result;
 use crate::output::{Cell, Output, cell, dim, id, short, status, strong};
 use crate::watch::{Log, Watched, job_exit, watch};
@@ -31,7 +31,12 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
         }
         Jobs::EraseLog { id, yes } => {
             let id = ids::job(client, &id).await?;
-            crate::commands::confirm(yes, &format!("the log of job {id} will be deleted for good"))?;
+            confirm(
+                out,
+                yes,
+                &format!("deleting the log of job {id}"),
+                &format!("delete the log of job {id} permanently?"),
+            )?;
             let stream = client.job(&id).await?.log_stream_id;
             let stream = client.delete_log(&stream).await?;
             if out.json {

@@ -13,7 +13,7 @@ use std::path::Path;
 use api::client::{Client, ClientError};
 use api::control::{App, AppConfig, CreateApp, CreateAppVariable, UpdateApp};
 
-use crate::args::{Apps, Global, Variables};
+use crate::args::{Apps, Global, Variables, Yes};
 use crate::commands::{Kind, confirm, connect, explain, suggestion};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, id, status, strong};
@@ -74,7 +74,8 @@ async fn online(client: &Client, out: &Output, command: Apps) -> Result<()> {
             show(out, &renamed)?;
         }
         Apps::Delete { app, yes } => {
-            confirm(yes, &format!("app `{app}` and all its versions would be deleted"))?;
+            let question = format!("delete app `{app}` and all its versions?");
+            confirm(out, yes, &format!("deleting app `{app}`"), &question)?;
             named(client, &app, client.delete_app(&app).await).await?;
             done(out, &format!("app `{app}` is deleted"))?;
         }
@@ -190,7 +191,7 @@ async fn components(client: &Client, out: &Output, app: &str) -> Result<()> {
     Ok(())
 }
 
-async fn retire(client: &Client, out: &Output, app: &str, what: &str, yes: bool) -> Result<()> {
+async fn retire(client: &Client, out: &Output, app: &str, what: &str, yes: Yes) -> Result<()> {
     let components = named(client, app, client.components(app).await).await?;
     let actions = client.actions(app).await?;
     let component = components.iter().find(|c| c.name == what || c.stamp.id == what);
@@ -212,7 +213,8 @@ async fn retire(client: &Client, out: &Output, app: &str, what: &str, yes: bool)
             });
         }
     };
-    confirm(yes, &format!("{kind} `{what}` of app `{app}` would be retired"))?;
+    let question = format!("retire {kind} `{what}` of app `{app}`?");
+    confirm(out, yes, &format!("retiring {kind} `{what}`"), &question)?;
     match kind {
         "component" => client.retire_component(id).await?,
         _ => client.retire_action(id).await?,

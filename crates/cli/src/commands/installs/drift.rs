@@ -214,7 +214,7 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
 
 /// Deploys what has drifted, and ends as the deploy does. What stands on the sandbox comes after it.
 async fn reconcile(client: &Client, out: &Output, args: &Drift, drifted: &[&Look]) -> Result<u8> {
-    let start = Start { plan_only: false, approve_all: args.approve_all, role: None, detach: false };
+    let start = Start { plan_only: false, yes: args.yes, role: None, detach: false };
     if drifted.iter().any(|look| look.component.is_none()) {
         let body = json!({ "type": "reprovision_sandbox", "skip_components": true, "deployed": true });
         let code = workflows::start(client, out, &args.name, body, &start).await?;

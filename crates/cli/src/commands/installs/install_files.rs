@@ -18,7 +18,7 @@ use config::{Options, Severity, Tree};
 use serde_json::json;
 
 use crate::args::SyncInstalls;
-use crate::commands::{Kind, agree, explain, workflows};
+use crate::commands::{Kind, confirm, explain, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, count};
 
@@ -71,8 +71,7 @@ pub(crate) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
         return follow(client, out, &args, &plans).await;
     }
     let installs = count(changed, "install", "installs");
-    let hint = "add `--yes`, or look first with `--plan`";
-    agree(out, args.yes, &format!("this changes {installs}"), &format!("change {installs}?"), hint)?;
+    confirm(out, args.yes, &format!("changing {installs}"), &format!("change {installs}?"))?;
     let mut done: Vec<String> = Vec::new();
     for plan in &mut plans {
         if let Err(error) = apply(client, &args, plan).await {

@@ -2,7 +2,7 @@
 
 use api::client::Client;
 
-use crate::args::Limit;
+use crate::args::{Limit, Yes};
 use crate::commands::confirm;
 use crate::commands::{Kind, explain};
 use crate::error::Result;
@@ -96,11 +96,11 @@ pub(crate) async fn policies(client: &Client, out: &Output, install: &str, limit
     Ok(())
 }
 
-pub(crate) async fn forget(client: &Client, out: &Output, install: &str, force: bool, yes: bool) -> Result<()> {
-    let what = format!(
-        "install `{install}` will be removed here, with its state and history, and its runner can't connect any more; what it made in the customer's account stays there"
+pub(crate) async fn forget(client: &Client, out: &Output, install: &str, force: bool, yes: Yes) -> Result<()> {
+    let question = format!(
+        "delete the records of install `{install}`, its state and its history? Its runner can't connect any more; nothing in the customer's account changes"
     );
-    confirm(yes, &what)?;
+    confirm(out, yes, &format!("forgetting install `{install}`"), &question)?;
     match client.forget_install(install, force).await {
         Ok(answer) if out.json => out.json(&answer)?,
         Ok(_) => out.success(&format!("install `{install}` is forgotten")),

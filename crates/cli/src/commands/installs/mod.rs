@@ -20,7 +20,7 @@ use model::labels::Labels;
 use serde_json::json;
 
 use crate::args::{CreateInstall, Installs, Label, Rollback, SetInstall, Teardown};
-use crate::commands::{Kind, explain, workflows};
+use crate::commands::{Kind, ask, confirm, explain, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, id, status, strong};
 
@@ -45,12 +45,12 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             }
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
-        Installs::Inputs { name, set, set_file, set_stdin, no_deploy, approve_all } => {
+        Installs::Inputs { name, set, set_file, set_stdin, no_deploy, yes } => {
             let set = given_inputs(set, set_file, set_stdin)?;
-            if set.is_empty() && (no_deploy || approve_all) {
+            if set.is_empty() && (no_deploy || yes.given()) {
                 return Err(CliError::usage("no input is given: use `--set`, `--set-file` or `--set-stdin`"));
             }
-            return inputs(client, out, &name, set, no_deploy, approve_all).await;
+            return inputs(client, out, &name, set, no_deploy, yes.given()).await;
         }
         Installs::State { name, version, versions } => state(client, out, &name, version, versions).await?,
         Installs::History { name, limit } => workflows::newest(client, out, Some(&name), limit).await?,
@@ -59,16 +59,14 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Res
         Installs::Policies { name, limit } => install_views::policies(client, out, &name, limit).await?,
         Installs::Forget { name, force, yes } => install_views::forget(client, out, &name, force, yes).await?,
         Installs::EraseTelemetry { name, yes } => {
-            crate::commands::confirm(
-                yes,
-                &format!("what exporters have sent for install `{name}` will be deleted for good"),
-            )?;
+            let question = format!("delete the telemetry of install `{name}` permanently?");
+            confirm(out, yes, &format!("deleting the telemetry of install `{name}`"), &question)?;
             let runner = client.install(&name).await?.runner_id;
             let stream = client.delete_log(&model::log::telemetry_stream(&runner)).await?;
             if out.json {
                 out.json(&stream)?;
             } else {
-                out.success(&format!("what exporters have sent for install `{name}` is deleted"));
+                out.success(&format!("the telemetry of install `{name}` is deleted"));
             }
         }
         Installs::Set(args) => set(client, out, args).await?,
@@ -139,13 +137,11 @@ async fn teardown(client: &Client, out: &Output, args: Teardown) -> Result<u8> {
     let hint = format!(
         "`--with-dependents` tears them down first, `--force` tears `{component}` down alone and leaves them without it"
     );
-    let question = format!("{}. Tear them down first, then `{component}`?", refused.message);
-    match crate::commands::agree(out, false, &refused.message, &question, &hint) {
-        Ok(()) => {}
-        // Nobody is here to be asked.
-        Err(error) if error.exit == Exit::Usage => return Err(refused.hint(hint)),
-        Err(error) => return Err(error),
+    // `--yes` approves plans; which components go is for the other flags to say.
+    if args.start.yes.given() || !out.can_ask() {
+        return Err(refused.hint(hint));
     }
+    ask(out, &format!("{}. Tear them down first, then `{component}`?", refused.message))?;
     workflows::start(client, out, &args.name, body(true), &args.start).await
 }
 

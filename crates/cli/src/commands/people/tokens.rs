@@ -52,7 +52,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
             }
         }
         Tokens::Revoke { id, yes } => {
-            confirm(yes, &format!("token `{id}` will be refused from now on"))?;
+            confirm(out, yes, &format!("revoking token `{id}`"), &format!("revoke token `{id}`?"))?;
             let id = match TokenId::parse(&id) {
                 Ok(id) => id,
                 Err(_) => by_name(client, &id).await?,

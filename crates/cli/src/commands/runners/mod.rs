@@ -57,7 +57,8 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Runners) -> Resu
             changed(out, &runner, "takes jobs again")?;
         }
         Runners::Revoke { name, yes } => {
-            confirm(yes, &format!("all credentials of runner `{name}` will be refused"))?;
+            let question = format!("revoke all credentials of runner `{name}`?");
+            confirm(out, yes, &format!("revoking runner `{name}`"), &question)?;
             let runner = found(client, &name, client.revoke_runner(&name).await).await?;
             changed(out, &runner, "is revoked; `ferry runners join-command` makes a new credential")?;
         }

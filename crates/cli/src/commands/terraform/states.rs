@@ -4,8 +4,8 @@ use api::client::{Client, ClientError};
 use api::control::{Job, TerraformLock, TerraformState, TerraformWorkspace};
 use serde_json::json;
 
-use crate::args::{Part, States};
-use crate::commands::{Kind, agree, explain, ids, is_brief, jobs, suggestion, workflows::actions};
+use crate::args::{Part, States, Yes};
+use crate::commands::{Kind, confirm, explain, ids, is_brief, jobs, suggestion, workflows::actions};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Cell, Output, bytes, cell, dim, id, status, strong};
 use crate::watch::{Log, Watched, job_exit, watch};
@@ -191,7 +191,7 @@ async fn restore(
     out: &Output,
     workspace: &TerraformWorkspace,
     state: &TerraformState,
-    yes: bool,
+    yes: Yes,
     detach: bool,
 ) -> Result<u8> {
     let what = format!(
@@ -204,7 +204,7 @@ async fn restore(
         state.resource_count
     );
     let question = format!("{what}; nothing else changes. Restore it?");
-    agree(out, yes, &what, &question, "add `--yes` if that is what you want")?;
+    confirm(out, yes, &format!("restoring the state of {}", workspace.target), &question)?;
     let job = client.restore_state(&workspace.id, &state.id).await?;
     if detach {
         return actions::detached(out, &job);
@@ -238,7 +238,7 @@ fn restored(out: &Output, workspace: &TerraformWorkspace, job: &Job) -> Result<(
     Ok(())
 }
 
-async fn unlock(client: &Client, out: &Output, workspace: &TerraformWorkspace, yes: bool) -> Result<()> {
+async fn unlock(client: &Client, out: &Output, workspace: &TerraformWorkspace, yes: Yes) -> Result<()> {
     let Some(lock) = &workspace.lock else {
         if out.json {
             out.json(&json!({ "unlocked": false, "workspace": workspace }))?;
@@ -249,8 +249,8 @@ async fn unlock(client: &Client, out: &Output, workspace: &TerraformWorkspace, y
     };
     let who = holder(lock, str::to_owned);
     let what = format!("{who} holds the state of {} since {}", workspace.target, lock.created);
-    let question = format!("{what}; whoever still works on it will be refused. Free it?");
-    agree(out, yes, &what, &question, "add `--yes` if you know that nobody works on it any more")?;
+    let question = format!("{what}. Whoever still works on it will be refused. Release the lock?");
+    confirm(out, yes, &format!("releasing the lock that {who} holds on {}", workspace.target), &question)?;
     let freed = client.unlock_workspace(&workspace.id).await?;
     if out.json {
         out.json(&json!({ "unlocked": true, "lock": lock, "workspace": freed }))?;

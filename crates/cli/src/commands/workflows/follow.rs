@@ -33,7 +33,7 @@ const WAITS: u8 = 8;
 pub(crate) async fn start(client: &Client, out: &Output, install: &str, body: Value, start: &Start) -> Result<u8> {
     let mut body = body;
     body["plan_only"] = json!(start.plan_only);
-    body["approve_all"] = json!(start.approve_all);
+    body["approve_all"] = json!(start.yes.given());
     body["role"] = json!(start.role);
     let body: CreateWorkflow = serde_json::from_value(body).map_err(|e| CliError::failed(e.to_string()))?;
     let started = match client.start_workflow(install, &body).await {

@@ -26,7 +26,13 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Workflows) -> Re
     match command {
         Workflows::List { install, limit } => newest(client, out, install.as_deref(), limit).await?,
         Workflows::Get { id } => show(out, &client.workflow(&ids::whole(client, &id).await?).await?)?,
-        Workflows::Watch { id } => return watch(client, out, &ids::whole(client, &id).await?).await,
+        Workflows::Watch { id, yes } => {
+            let id = ids::whole(client, &id).await?;
+            if yes.given() {
+                client.approve_all(&id).await?;
+            }
+            return watch(client, out, &id).await;
+        }
         Workflows::Cancel { id } => {
             let id = ids::whole(client, &id).await?;
             client.cancel_workflow(&id).await?;

@@ -316,7 +316,7 @@ mod tests {
             files: Vec::new(),
             dir: None,
             app: "shop".into(),
-            yes: false,
+            yes: crate::args::Yes::default(),
             wait: false,
             plan: false,
             inputs: Vec::new(),
