@@ -4,6 +4,7 @@
 //!
 //! Workflows and their steps.
 
+mod action_file;
 pub(crate) mod actions;
 mod follow;
 mod plans;
