@@ -31,20 +31,20 @@ pub(crate) use workflows::{Actions, RunAction, Runbooks, Start, Steps, Workflows
 /// For the help of the whole command line.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0  it worked
-  1  it failed
-  2  the command line is wrong
+  0  success
+  1  failure
+  2  invalid command line
   3  not signed in, or not allowed
-  4  there is no such thing
-  5  the state of the thing does not allow it, or the name is taken
-  6  the control plane can't be reached
+  4  not found
+  5  conflict: the object's state doesn't allow it, or the name is taken
+  6  can't reach the control plane
   7  the workflow was cancelled
   8  the workflow waits for an approval
-  9  something has drifted
+  9  drift found
 
-A command that waits for a job ends as the job did: 0 finished, the exit
-code of the failed step, 124 timed out, 125 unknown, 130 cancelled,
-1 anything else.";
+A command that waits for a job exits with the job's result: 0 if it finished,
+the exit code of the failed step, 124 if it timed out, 125 if the result is
+unknown, 130 if it was cancelled, 1 for anything else.";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
@@ -199,7 +199,7 @@ impl ApproveAll {
 /// How much of a list is shown: the newest.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Limit {
-    /// Most to list
+    /// Show at most this many
     #[arg(long = "limit", value_name = "LIMIT", default_value_t = 20, value_parser = values::at_least_one)]
     most: usize,
 }
@@ -214,7 +214,7 @@ impl Limit {
     pub(crate) fn cut<T>(self, found: &mut Vec<T>) -> Option<String> {
         let more = found.len() > self.most;
         found.truncate(self.most);
-        more.then(|| format!("there is more: `--limit {}` shows it", self.most.saturating_mul(10)))
+        more.then(|| format!("more exist; pass `--limit {}` to see them", self.most.saturating_mul(10)))
     }
 }
 

@@ -122,9 +122,13 @@ impl Output {
         self.stderr_bytes(table::draw(self.form(Stream::Stderr, Fit::Flow), headers, rows).as_bytes());
     }
 
-    /// Keys and values, one pair a line.
+    /// Keys and values, one pair a line; a key without a value is left out.
     pub(crate) fn pairs(&self, pairs: Vec<(&str, Cell)>) -> io::Result<()> {
-        let rows = pairs.into_iter().map(|(key, value)| vec![dim(key), value]).collect();
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        let rows: Vec<Vec<Cell>> = given.map(|(key, value)| vec![dim(key), value]).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
         let form = Form { wide: true, ..self.form(Stream::Stdout, Fit::Flow) };
         self.stdout_bytes(table::draw(form, &[], rows).as_bytes())
     }

@@ -80,7 +80,7 @@ pub(crate) async fn watch(client: &Client, out: &Output, job: Job, log: Log) -> 
                     return Ok(Watched::Left);
                 }
                 interrupted = true;
-                out.note("cancelling; Ctrl-C again leaves without waiting");
+                out.note("cancelling; press Ctrl-C again to exit without waiting");
                 let (client, id) = (client.clone(), watch.job.id.clone());
                 cancel = Some(Box::pin(async move { client.cancel_job(&id).await }));
             }
@@ -150,8 +150,8 @@ impl<'a> Watch<'a> {
             }
             Some(Err(error)) => {
                 self.progress.clear();
-                self.out.warn(&format!("the log can't be followed any more: {error}"));
-                self.out.hint(&format!("`ferry logs {}` shows it", self.job.id));
+                self.out.warn(&format!("can't follow the log any more: {error}"));
+                self.out.hint(&format!("run `ferry logs {}` to see it", self.job.id));
                 self.tail = None;
             }
         }
@@ -175,7 +175,7 @@ impl<'a> Watch<'a> {
             Err(error) if error.is_transient() => {
                 if self.away_since.is_none() {
                     self.progress.clear();
-                    self.out.warn(&format!("{error}; the job goes on, still trying"));
+                    self.out.warn(&format!("{error}; the job continues, retrying"));
                 }
                 if self.away_since.get_or_insert_with(Instant::now).elapsed() > AWAY_MAX {
                     return Err(error.into());
@@ -197,7 +197,7 @@ impl<'a> Watch<'a> {
         let late = since.elapsed() > if unknown { UNKNOWN_WAIT } else { LOG_WAIT };
         if late && !unknown {
             self.out.warn("the end of the log has not arrived yet");
-            self.out.hint(&format!("`ferry logs {}` shows it when it has", self.job.id));
+            self.out.hint(&format!("run `ferry logs {}` in a while to see all of it", self.job.id));
         }
         late || self.tail.is_none()
     }
@@ -312,11 +312,13 @@ fn say_where_it_stands(job: &Job, progress: &mut Progress<'_>, out: &Output, log
 fn leaving(job: &Job, asking: bool) -> String {
     let id = &job.id;
     if job.cancel_requested_at.is_some() {
-        format!("left; the cancellation of job {id} is under way, `ferry jobs get {id}` shows how it ends")
+        format!("stopped waiting; job {id} is being cancelled. Run `ferry jobs get {id}` to see how it ends")
     } else if asking {
-        format!("left; job {id} may go on, the cancellation is not confirmed: see `ferry jobs get {id}`")
+        format!("stopped waiting; the cancellation of job {id} is not confirmed. Run `ferry jobs get {id}` to check")
     } else {
-        format!("left; job {id} goes on: `ferry jobs wait {id}` waits for it, `ferry jobs cancel {id}` ends it")
+        format!(
+            "stopped waiting; job {id} continues. Run `ferry jobs wait {id}` to wait, or `ferry jobs cancel {id}` to cancel it"
+        )
     }
 }
 
@@ -365,9 +367,9 @@ pub(crate) mod tests {
     #[test]
     fn leaving_says_what_becomes_of_the_job() {
         let mut job = job(JobState::Running);
-        assert!(leaving(&job, false).contains("goes on"));
+        assert!(leaving(&job, false).contains("continues"));
         assert!(leaving(&job, true).contains("not confirmed"));
         job.cancel_requested_at = Some(job.created_at);
-        assert!(leaving(&job, false).contains("under way"));
+        assert!(leaving(&job, false).contains("is being cancelled"));
     }
 }

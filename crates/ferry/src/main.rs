@@ -15,7 +15,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(name = "ferry", version, about = "Runs a vendor's software inside its customers' own clouds", after_help = cli::EXIT_CODES)]
+#[command(name = "ferry", version, about = "Deploy and operate software in your customers' clouds", after_help = cli::EXIT_CODES)]
 struct Ferry {
     #[command(flatten)]
     global: cli::Global,
@@ -29,11 +29,11 @@ enum Top {
     Client(cli::Command),
     /// Run the control plane
     Server(serve::ServerArgs),
-    /// Bring up the whole system on this machine: control plane, build runner and one install runner
+    /// Run the whole system on this machine
     Dev(dev::DevArgs),
-    /// Work on the control plane's own data, beside it
+    /// Back up, restore and check the control plane's data
     Admin(serve::AdminArgs),
-    /// Simulate a fleet in which everything goes wrong, and check that the invariants hold
+    /// Simulate a failing fleet and check the invariants
     Sim(simulate::SimArgs),
     /// Write shell completions
     Completions(cli::CompletionsArgs),
@@ -183,6 +183,26 @@ mod every_command {
                 }
             }
         }
+    }
+
+    /// What a new user reads: a sentence about every command, in few words, and one about each of its arguments.
+    #[test]
+    fn everything_is_explained() {
+        let mut wrong = Vec::new();
+        for (words, command) in all() {
+            let words = words.join(" ");
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let length = about.split_whitespace().count();
+            if length == 0 || length > 12 {
+                wrong.push(format!("{words}: {length} words: {about}"));
+            }
+            for arg in command.get_arguments() {
+                if arg.get_help().is_none() {
+                    wrong.push(format!("{words}: `{}` is not explained", arg.get_id()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     /// A command asks by way of `cli::args::Yes`, so one that asks has the flag. Here: the flag is the same everywhere.

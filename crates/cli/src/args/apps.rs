@@ -15,8 +15,10 @@ pub enum Apps {
     List,
     /// Create an app
     Create {
+        /// Name of the new app
         #[arg(value_parser = name)]
         name: String,
+        /// Description of the app
         #[arg(long, default_value = "")]
         description: String,
     },
@@ -28,19 +30,20 @@ pub enum Apps {
     },
     /// Create a commented example app in a new directory
     Init {
-        /// Its name is the app's name
+        /// Directory to create; its name becomes the app's name
         dir: PathBuf,
     },
     /// Check an app's files and report every problem
     Validate(AppDir),
     /// Check an app's files, show the changes, and activate them
     ///
-    /// The app's name is that of the directory; an app that does not exist yet is created.
+    /// The directory's name is the app's name. Creates the app if it does not exist yet.
     Sync(SyncApp),
     /// Show the dependency graph of the components
     Graph {
         #[command(flatten)]
         dir: AppDir,
+        /// Output format
         #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
         format: GraphFormat,
     },
@@ -60,7 +63,7 @@ pub enum Apps {
         from: Option<String>,
         /// The newer version [default: the active one]
         to: Option<String>,
-        /// The app that a directory is compared with, where it has another name
+        /// App to compare a directory with [default: the directory's name]
         #[arg(long = "app", value_name = "APP", value_parser = name)]
         with: Option<String>,
     },
@@ -92,7 +95,7 @@ pub enum Apps {
         #[command(flatten)]
         yes: Yes,
     },
-    /// Values that all installs of an app see, as `.nuon.app.variables.NAME`
+    /// Variables of an app, which all its installs see
     #[command(subcommand, visible_alias = "variable")]
     Variables(Variables),
     /// Rename an app
@@ -100,6 +103,7 @@ pub enum Apps {
         /// Name or id
         #[arg(value_parser = name)]
         app: String,
+        /// New name
         #[arg(value_parser = name)]
         to: String,
     },
@@ -136,7 +140,7 @@ pub struct SyncApp {
     /// Only show what would change
     #[arg(long)]
     pub plan: bool,
-    /// Do not wait for the builds
+    /// Return without waiting for the builds
     #[arg(long)]
     pub no_wait: bool,
     /// Check on every save, and sync if there is no error
@@ -166,9 +170,10 @@ pub enum Variables {
         /// App, by name or id
         #[arg(value_parser = name)]
         app: String,
+        /// Variables to set
         #[arg(value_name = "NAME=VALUE", required_unless_present = "stdin", value_parser = key_value)]
         variables: Vec<(String, String)>,
-        /// Read this input from stdin, so that a secret never appears in the process list
+        /// Read this variable from stdin, so that a secret never appears in the process list
         #[arg(long, value_name = "NAME")]
         stdin: Option<String>,
     },
@@ -177,6 +182,7 @@ pub enum Variables {
         /// App, by name or id
         #[arg(value_parser = name)]
         app: String,
+        /// Name of the variable
         name: String,
     },
 }
@@ -185,7 +191,7 @@ pub enum Variables {
 pub enum Policies {
     /// Test an app's Rego policies on a plan, manifests or an image
     ///
-    /// Tests are the rules `test_…` of `NAME_test.rego` beside `NAME.rego`. Ends with 1 where something is denied or a test fails.
+    /// Runs the rules `test_…` in `NAME_test.rego` beside `NAME.rego`. Exits with 1 if a policy denies the input or a test fails.
     /// Needs no control plane.
     Test(Box<TestPolicies>),
 }
@@ -201,13 +207,13 @@ pub struct TestPolicies {
     /// Plan (`terraform show -json`), or Kubernetes objects as YAML or JSON; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// Image to judge
+    /// Image to evaluate
     #[arg(long, value_name = "NAME:TAG", conflicts_with = "input")]
     pub image: Option<String>,
-    /// What is known about the image, as JSON: `signed`, `sbom` and so on
+    /// Image metadata as JSON, like `signed` and `sbom`
     #[arg(long, value_name = "FILE", requires = "image")]
     pub metadata: Option<PathBuf>,
-    /// Only policies of this type [default: all that can judge it]
+    /// Only policies of this type [default: all that apply to the input]
     #[arg(long, value_name = "TYPE", value_parser = kind)]
     pub kind: Option<PolicyKind>,
     /// Only policies that apply to this component
@@ -218,6 +224,6 @@ pub struct TestPolicies {
 fn kind(text: &str) -> Result<PolicyKind, String> {
     PolicyKind::parse(text).filter(|kind| kind.is_rego()).ok_or_else(|| {
         let rego: Vec<&str> = PolicyKind::ALL.iter().filter(|kind| kind.is_rego()).map(|kind| kind.as_str()).collect();
-        format!("there are {}", rego.join(", "))
+        format!("expected one of {}", rego.join(", "))
     })
 }

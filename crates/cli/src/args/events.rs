@@ -15,7 +15,7 @@ pub struct Events {
     /// Only this kind, like `job.state`, or a family of kinds, like `job`
     #[arg(long)]
     pub kind: Option<String>,
-    /// Most events to list
+    /// Show at most this many
     #[arg(long, default_value_t = 100, value_parser = at_least_one, conflicts_with = "follow")]
     pub limit: usize,
 }

@@ -37,11 +37,14 @@ pub enum Installs {
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Show or change the inputs of an install; an empty value restores the default
+    /// Show or change the inputs of an install
+    ///
+    /// An empty value restores the default. Saving inputs deploys the components that read them.
     Inputs {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
+        /// Set an input; repeatable
         #[arg(long = "set", value_name = "INPUT=VALUE", value_parser = key_value)]
         set: Vec<(String, String)>,
         /// Read an input from a file, so that a secret never appears in the process list
@@ -74,11 +77,14 @@ pub enum Installs {
     Drift(Drift),
     /// Change an install's approvals, components or name
     Set(SetInstall),
-    /// Change the labels of an install: `env=prod` sets one, `env-` removes one
+    /// Change the labels of an install
+    ///
+    /// `env=prod` sets a label, `env-` removes it.
     Label {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
+        /// Labels to set or remove
         #[arg(required = true, value_name = "KEY=VALUE|KEY-", value_parser = label)]
         labels: Vec<Label>,
     },
@@ -122,12 +128,14 @@ pub enum Installs {
         #[command(flatten)]
         yes: Yes,
     },
-    /// Delete an install's records; nothing in the customer's account changes
+    /// Delete an install's records
+    ///
+    /// Nothing in the customer's account changes.
     Forget {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
-        /// Even if something is deployed or a workflow is running
+        /// Delete them even if something is deployed or a workflow is running
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -145,17 +153,22 @@ pub enum Installs {
 
 #[derive(Debug, Args)]
 pub struct CreateInstall {
+    /// Name of the new install
     #[arg(value_parser = name)]
     pub name: String,
     /// App, by name or id
     #[arg(long, value_parser = name)]
     pub app: String,
+    /// Run in this AWS region
     #[arg(long, value_name = "REGION", group = "cloud")]
     pub aws_region: Option<String>,
+    /// Run in this Azure location
     #[arg(long, value_name = "LOCATION", group = "cloud")]
     pub azure_location: Option<String>,
+    /// Run in this GCP project; needs `--gcp-region`
     #[arg(long, value_name = "PROJECT", group = "cloud", requires = "gcp_region")]
     pub gcp_project: Option<String>,
+    /// Region of the GCP project
     #[arg(long, value_name = "REGION", requires = "gcp_project")]
     pub gcp_region: Option<String>,
     /// Input of the app; repeatable
@@ -174,10 +187,10 @@ pub struct CreateInstall {
 
 #[derive(Debug, Clone, Args)]
 pub struct SyncInstalls {
-    /// Files of installs
+    /// Install files
     #[arg(required_unless_present = "dir")]
     pub files: Vec<PathBuf>,
-    /// Directory whose TOML files are installs, or an app's directory, which has them in `installs`
+    /// Directory of install files, or an app's directory with an `installs` directory in it
     #[arg(long, short, conflicts_with = "files")]
     pub dir: Option<PathBuf>,
     /// App, by name or id
@@ -297,12 +310,12 @@ pub struct Drift {
     /// Only the sandbox
     #[arg(long)]
     pub sandbox: bool,
-    /// Deploy the same version again where something drifted: plan, approve, apply
+    /// Deploy the same version again where something has drifted
     #[arg(long)]
     pub reconcile: bool,
     #[command(flatten)]
     pub yes: ApproveAll,
-    /// Start the drift run and return at once
+    /// Return without waiting
     #[arg(long, short, conflicts_with = "reconcile")]
     pub detach: bool,
 }
@@ -318,10 +331,10 @@ pub struct SetInstall {
     /// Whether plans wait for an approval
     #[arg(long, value_parser = ["prompt", "approve-all"])]
     pub approvals: Option<String>,
-    /// Switch a component on; repeatable
+    /// Turn on a component; repeatable
     #[arg(long, value_name = "COMPONENT")]
     pub enable: Vec<String>,
-    /// Switch a component off
+    /// Turn off a component; repeatable
     #[arg(long, value_name = "COMPONENT")]
     pub disable: Vec<String>,
 }

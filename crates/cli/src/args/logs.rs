@@ -23,19 +23,19 @@ pub struct LogOptions {
     /// Follow the log until the job ends
     #[arg(long, short)]
     pub follow: bool,
-    /// From this time on: a duration back from now (`10m`), or RFC 3339
+    /// Only lines after this time: `10m` for ten minutes ago, or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Timestamp>,
-    /// Up to this time
+    /// Only lines before this time
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Timestamp>,
     /// Only this step of the job
     #[arg(long)]
     pub step: Option<String>,
-    /// Only this pipe; telemetry has logs, traces and metrics
+    /// Only this stream; telemetry has `logs`, `traces` and `metrics`
     #[arg(long, value_parser = ["stdout", "stderr", "system", "logs", "traces", "metrics"])]
     pub pipe: Option<String>,
-    /// At least this level; what is written to stderr is an error
+    /// Only lines of this level or higher; stderr counts as `error`
     #[arg(long, value_parser = ["trace", "debug", "info", "warn", "error", "fatal"])]
     pub level: Option<String>,
     /// Only lines with this text

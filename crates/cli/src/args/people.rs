@@ -26,11 +26,20 @@ pub enum ContextsCommand {
     #[command(visible_alias = "ls")]
     List,
     /// Select a context
-    Use { name: String },
+    Use {
+        /// Context
+        name: String,
+    },
     /// Show a context
-    Show { name: Option<String> },
+    Show {
+        /// Context [default: the current one]
+        name: Option<String>,
+    },
     /// Delete a context
-    Remove { name: String },
+    Remove {
+        /// Context
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -40,6 +49,7 @@ pub enum Orgs {
     List,
     /// Create an org and select it in the context
     Create {
+        /// Name of the new org
         #[arg(value_parser = name)]
         name: String,
         /// Don't select the new org in the context
@@ -52,8 +62,11 @@ pub enum Orgs {
         #[arg(long, value_name = "NAME=NUMBER", value_parser = key_number, requires = "simulated")]
         simulation: Vec<(String, u64)>,
     },
-    /// Show an org; the selected one by default
-    Get { name: Option<String> },
+    /// Show an org
+    Get {
+        /// Name or id [default: the selected org]
+        name: Option<String>,
+    },
     /// Select an org in the context
     Select {
         /// Name or id
@@ -77,6 +90,7 @@ pub enum Tokens {
     List,
     /// Create a token; it is shown once
     Create {
+        /// Name of the new token
         #[arg(value_parser = name)]
         name: String,
         /// read-only, operator or admin

@@ -18,17 +18,24 @@ pub enum Builds {
         limit: Limit,
     },
     /// Show a build
-    Get { id: String },
+    Get {
+        /// Build, by id
+        id: String,
+    },
     /// Build a component of the active version, and show its log
     Create(CreateBuild),
     /// Show the log of a build
     Logs {
+        /// Build, by id
         id: String,
         #[command(flatten)]
         options: LogOptions,
     },
     /// Cancel a build that has not ended
-    Cancel { id: String },
+    Cancel {
+        /// Build, by id
+        id: String,
+    },
 }
 
 /// Which builds or components are meant.
@@ -55,7 +62,7 @@ pub struct CreateBuild {
     /// Build even if the source has not changed
     #[arg(long)]
     pub anew: bool,
-    /// Start it and return at once
+    /// Return without waiting
     #[arg(long, short)]
     pub detach: bool,
 }
@@ -144,6 +151,7 @@ pub enum Sources {
     Login {
         /// Address prefix that the login is for, like `github.com/acme` or `registry.example.com`
         prefix: String,
+        /// User name
         #[arg(long, short)]
         username: String,
         /// Stop using the login after this long, like `1h`
@@ -151,5 +159,8 @@ pub enum Sources {
         expires_in: Option<std::time::Duration>,
     },
     /// Delete a login
-    Logout { prefix: String },
+    Logout {
+        /// Address prefix of the login
+        prefix: String,
+    },
 }

@@ -21,23 +21,28 @@ pub enum Runners {
     /// List runners
     #[command(visible_alias = "ls")]
     List {
+        /// Only the runner of this install
         #[arg(long, value_parser = name)]
         install: Option<String>,
     },
     /// Show a runner: its state, groups, disk and last health check
     Get {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
     },
     /// Print the command that starts a runner
     JoinCommand {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
     },
     /// Write a systemd unit, a Deployment or a script for a runner
     Manifest {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
+        /// What to write
         #[arg(long, value_enum)]
         format: ManifestFormat,
         /// Image of the runner, for Kubernetes
@@ -46,16 +51,19 @@ pub enum Runners {
     },
     /// Stop giving jobs to a runner
     Drain {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
     },
     /// Let a drained runner take jobs again
     Resume {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
     },
     /// Revoke a runner's session and credentials
     Revoke {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
         #[command(flatten)]
@@ -63,6 +71,7 @@ pub enum Runners {
     },
     /// Show or change the settings of a runner
     Settings {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
         /// Slots of a job group
@@ -86,19 +95,22 @@ pub enum Runners {
     },
     /// Check the health of a runner now
     HealthCheck {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
-        /// Do not wait
+        /// Return without waiting
         #[arg(long, short)]
         detach: bool,
     },
     /// Run a job that only waits
     Noop {
+        /// Runner, by name or id
         #[arg(value_parser = name)]
         name: String,
+        /// How long the job waits
         #[arg(long, default_value = "0s", value_parser = duration)]
         sleep: Duration,
-        /// Do not wait
+        /// Return without waiting
         #[arg(long, short)]
         detach: bool,
     },

@@ -14,7 +14,7 @@ pub enum States {
         #[arg(value_parser = name)]
         install: String,
     },
-    /// List all states that a component or sandbox had, newest first
+    /// List earlier states of a component or sandbox
     History {
         #[command(flatten)]
         of: Part,
@@ -31,7 +31,8 @@ pub enum States {
     },
     /// Restore an earlier or quarantined state
     ///
-    /// It becomes the current state under the next serial. Nothing in the customer's account changes; the next plan shows the differences and waits for a person.
+    /// The restored state gets the next serial. Nothing in the customer's account changes. The next plan shows the differences and waits
+    /// for an approval.
     Restore {
         #[command(flatten)]
         of: Part,
@@ -40,11 +41,11 @@ pub enum States {
         revision: String,
         #[command(flatten)]
         yes: Yes,
-        /// Start it and return at once
+        /// Return without waiting
         #[arg(long, short)]
         detach: bool,
     },
-    /// Release a lock that a person or a dead job holds
+    /// Release the lock of a person or a dead job
     Unlock {
         #[command(flatten)]
         of: Part,

@@ -53,7 +53,7 @@ pub(super) fn variable(text: &str) -> Result<(String, String), String> {
     }
     match std::env::var(text) {
         Ok(value) => Ok((text.to_owned(), value)),
-        Err(_) => Err(format!("`{text}` is not set here; write it as KEY=VALUE")),
+        Err(_) => Err(format!("`{text}` is not set in this shell; write it as KEY=VALUE")),
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) fn group_slots(text: &str) -> Result<(JobGroup, u32), String> {
     let (group, slots) = key_value(text).map_err(|_| "write it as GROUP=SLOTS, like `actions=8`")?;
     let known = || JobGroup::ALL.map(JobGroup::as_str).join(", ");
     let group =
-        JobGroup::parse(&group).ok_or_else(|| format!("`{group}` is not a job group; there are {}", known()))?;
+        JobGroup::parse(&group).ok_or_else(|| format!("`{group}` is not a job group; expected one of {}", known()))?;
     Ok((group, slots.parse().map_err(|_| format!("`{slots}` is not a number of slots"))?))
 }
 
@@ -111,15 +111,15 @@ pub(super) fn job_id(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn job_state(text: &str) -> Result<JobState, String> {
-    JobState::parse(text).ok_or_else(|| format!("there are {}", JobState::ALL.map(JobState::as_str).join(", ")))
+    JobState::parse(text).ok_or_else(|| format!("expected one of {}", JobState::ALL.map(JobState::as_str).join(", ")))
 }
 
 pub(super) fn job_type(text: &str) -> Result<JobType, String> {
-    JobType::parse(text).ok_or_else(|| format!("there are {}", JobType::ALL.map(JobType::as_str).join(", ")))
+    JobType::parse(text).ok_or_else(|| format!("expected one of {}", JobType::ALL.map(JobType::as_str).join(", ")))
 }
 
 pub(super) fn role(text: &str) -> Result<Role, String> {
-    Role::parse(text).ok_or_else(|| "there are read-only, operator, admin".into())
+    Role::parse(text).ok_or_else(|| "expected `read-only`, `operator` or `admin`".into())
 }
 
 pub(super) fn settled(text: &str) -> Result<Outcome, String> {
@@ -127,7 +127,7 @@ pub(super) fn settled(text: &str) -> Result<Outcome, String> {
         "finished" => Ok(Outcome::Finished),
         "failed" => Ok(Outcome::Failed),
         "cancelled" => Ok(Outcome::Cancelled),
-        _ => Err("there are finished, failed, cancelled".into()),
+        _ => Err("expected `finished`, `failed` or `cancelled`".into()),
     }
 }
 
@@ -136,12 +136,12 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
         return Ok(Timestamp::from_system(std::time::SystemTime::now() - back));
     }
     Timestamp::try_from(text.to_owned())
-        .map_err(|_| format!("`{text}` is no time: write `10m`, or `2026-01-31T12:00:00Z`"))
+        .map_err(|_| format!("`{text}` is not a time; write `10m`, or `2026-01-31T12:00:00Z`"))
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("give a number from 1 on".to_owned()),
+        Ok(0) | Err(_) => Err("expected a number of at least 1".to_owned()),
         Ok(n) => Ok(n),
     }
 }

@@ -19,7 +19,7 @@ pub struct Start {
     /// Role in the customer's account for its steps, instead of the app's
     #[arg(long)]
     pub role: Option<String>,
-    /// Start it and return at once
+    /// Return without waiting
     #[arg(long, short)]
     pub detach: bool,
 }
@@ -36,47 +36,71 @@ pub enum Workflows {
         limit: Limit,
     },
     /// Show a workflow and its steps
-    Get { id: String },
-    /// Follow a workflow to its end; on a terminal, approve from the keyboard
+    Get {
+        /// Workflow, by id
+        id: String,
+    },
+    /// Follow a workflow and approve its plans
     Watch {
+        /// Workflow, by id
         id: String,
         #[command(flatten)]
         yes: ApproveAll,
     },
     /// Cancel a workflow and interrupt its running jobs
-    Cancel { id: String },
-    /// Approve all plans of a workflow, also later ones
-    ApproveAll { id: String },
+    Cancel {
+        /// Workflow, by id
+        id: String,
+    },
+    /// Approve all current and future plans
+    ApproveAll {
+        /// Workflow, by id
+        id: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Steps {
     /// Show what a plan would change
-    Plan { id: String },
+    Plan {
+        /// Step, by id
+        id: String,
+    },
     /// Approve a plan
     Approve {
+        /// Step, by id
         id: String,
+        /// Note about the decision
         #[arg(long, default_value = "")]
         note: String,
     },
     /// Deny a plan
     Deny {
+        /// Step, by id
         id: String,
+        /// Note about the decision
         #[arg(long, default_value = "")]
         note: String,
-        /// Deny the plan, skip it, and continue the workflow
+        /// Continue the workflow without the step
         #[arg(long)]
         skip: bool,
-        /// Also skip everything that depends on it; needs `--skip`
+        /// With `--skip`: also skip everything that depends on the step
         #[arg(long, requires = "skip")]
         dependents: bool,
     },
-    /// Retry a failed step; an apply gets a new plan
-    Retry { id: String },
+    /// Retry a failed step; an apply is planned again
+    Retry {
+        /// Step, by id
+        id: String,
+    },
     /// Skip a failed step
-    Skip { id: String },
+    Skip {
+        /// Step, by id
+        id: String,
+    },
     /// Show the log of a step
     Logs {
+        /// Step, by id
         id: String,
         #[command(flatten)]
         options: LogOptions,
@@ -94,8 +118,8 @@ pub enum Actions {
     },
     /// Run an action in an install
     ///
-    /// An action of the synced app by its name, or anything else that the flags say. Ends with the exit code of the step that
-    /// failed. Ctrl-C cancels the job; a second Ctrl-C leaves without waiting.
+    /// Runs an action of the synced app by name, or a command, script or file that you pass. Exits with the exit code of the failed
+    /// step. Ctrl-C cancels the job; a second Ctrl-C exits without waiting.
     Run(Box<RunAction>),
 }
 
@@ -114,7 +138,7 @@ pub struct RunAction {
     /// Script with any shebang; `-` reads stdin
     #[arg(long, value_name = "FILE", group = "what")]
     pub script: Option<PathBuf>,
-    /// Action of several steps, as TOML; `-` reads stdin
+    /// Action file, with the keys of an app's action; `-` reads stdin
     #[arg(long, short, value_name = "ACTION.toml", group = "what")]
     pub file: Option<PathBuf>,
     /// Run this command as a step; repeatable
@@ -165,7 +189,7 @@ pub struct RunAction {
     /// Limit on files that the action writes, like `1GiB`
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "action")]
     pub disk: Option<u64>,
-    /// Do not wait
+    /// Return without waiting
     #[arg(long, short)]
     pub detach: bool,
 }
@@ -181,6 +205,7 @@ pub enum Runbooks {
     },
     /// Show a runbook's inputs and steps
     Get {
+        /// Name of the runbook
         name: String,
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]
@@ -188,6 +213,7 @@ pub enum Runbooks {
     },
     /// Run a runbook on an install
     Run {
+        /// Name of the runbook
         name: String,
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]

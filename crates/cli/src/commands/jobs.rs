@@ -57,7 +57,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
             } else if job.status.is_terminal() {
                 out.success(&format!("job {id} is {}", job.status));
             } else {
-                out.success(&format!("the end of job {id} is asked for; it is {}", job.status));
+                out.success(&format!("cancelling job {id}; it is {} now", job.status));
             }
             Ok(0)
         }
@@ -111,14 +111,17 @@ pub(super) fn summary(out: &Output, job: &Job) -> Result<()> {
                 JobState::Failed => "failed".to_owned(),
                 JobState::TimedOut => "timed out".to_owned(),
                 JobState::Cancelled => "was cancelled".to_owned(),
-                JobState::Unknown => "ended in a way that nobody knows".to_owned(),
+                JobState::Unknown => "has an unknown result".to_owned(),
                 _ => format!("is {other}"),
             };
             let why = Some(&job.status_description).filter(|d| !d.is_empty());
             let why = why.map(|d| format!(": {d}")).unwrap_or_default();
             out.failure(&format!("job {} {how}{took}{why}", job.id));
             if other == JobState::Unknown {
-                out.hint(&format!("look at what it did, then say so with `ferry jobs settle {} --as OUTCOME`", job.id));
+                out.hint(&format!(
+                    "check what it did, then record the outcome with `ferry jobs settle {} --as OUTCOME`",
+                    job.id
+                ));
             }
         }
     }

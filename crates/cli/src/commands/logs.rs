@@ -142,7 +142,7 @@ async fn save(
     }
     file.sync_all()?;
     fs_err::rename(&part, path)?;
-    out.success(&format!("{} holds the log, {size} bytes", path.display()));
+    out.success(&format!("saved the log to {} ({size} bytes)", path.display()));
     Ok(0)
 }
 

@@ -268,7 +268,7 @@ impl View {
             },
             KeyCode::Char('r') => match self.step().filter(|step| step.retryable) {
                 Some(step) => return Some(Wish::Retry { step: step.id.clone() }),
-                None => self.complain("this step can't be tried again"),
+                None => self.complain("this step can't be retried"),
             },
             KeyCode::Char('s') => return self.skip(),
             _ => {}
@@ -290,13 +290,13 @@ impl View {
     fn answer(&mut self, response: &'static str) -> Option<Wish> {
         let waits = self.step().filter(|step| step.status.status == "approval-awaiting");
         let Some(step) = waits.map(|step| step.id.clone()) else {
-            self.complain("this step waits for no approval");
+            self.complain("this step is not waiting for an approval");
             return None;
         };
         match self.plan_shown().map(|plan| plan.approval.clone()) {
             Some(approval) => Some(Wish::Answer { step, approval, response }),
             None => {
-                self.complain("its plan is not here yet");
+                self.complain("the plan is still loading");
                 None
             }
         }
@@ -328,7 +328,7 @@ impl View {
         if self.workflow.as_ref().is_some_and(|workflow| !workflow.finished) {
             return Some(wish);
         }
-        self.complain("the workflow is over");
+        self.complain("the workflow has ended");
         None
     }
 }

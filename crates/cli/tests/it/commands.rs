@@ -247,7 +247,7 @@ async fn ctrl_c_cancels_and_a_second_one_leaves() {
     let output = tokio::task::spawn_blocking(move || child.wait_with_output().expect("wait")).await.expect("join");
     let ran = ferry::ran(output);
     assert_eq!(ran.code, Some(130), "{}", ran.stderr);
-    assert!(ran.stderr.contains("cancelling") && ran.stderr.contains("is under way"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cancelling") && ran.stderr.contains("is being cancelled"), "{}", ran.stderr);
     assert_eq!(cancels(), 1);
 }
 

@@ -102,7 +102,7 @@ fn done(out: &Output, text: &str) -> Result<()> {
 async fn list(client: &Client, out: &Output) -> Result<()> {
     let apps = client.apps().await?;
     let headers = ["NAME", "ID", "?STATUS", "?CREATED", "?DESCRIPTION"];
-    let nothing = "no apps yet; `ferry apps init DIR` writes a first one, `ferry apps sync DIR` syncs it";
+    let nothing = "no apps yet; run `ferry apps init DIR` to write an example, then `ferry apps sync DIR`";
     out.list(&apps, nothing, &headers, |app| {
         let created = dim(out.time(app.created_at));
         vec![strong(&app.name), id(&app.id), status(&app.status), created, cell(&app.description)]
@@ -112,7 +112,7 @@ async fn list(client: &Client, out: &Output) -> Result<()> {
 
 fn configs(out: &Output, app: &str, found: &[AppConfig]) -> Result<()> {
     let headers = ["VERSION", "ID", "STATUS", "?COMPONENTS", "?ACTIONS", "?CREATED", "?NOTE"];
-    let nothing = format!("app `{app}` has no version yet; `ferry apps sync DIR` makes one");
+    let nothing = format!("app `{app}` has no version yet; run `ferry apps sync DIR` to create one");
     out.list(found, &nothing, &headers, |config| {
         let version = if config.version == 0 { "draft".to_owned() } else { config.version.to_string() };
         vec![
@@ -241,7 +241,7 @@ async fn variables(client: &Client, out: &Output, command: Variables) -> Result<
             for (name, value) in variables {
                 named(client, &app, client.set_variable(&app, &CreateAppVariable { name, value }).await).await?;
             }
-            done(out, &format!("{count} set; templates see them as `.nuon.app.variables.NAME`"))?;
+            done(out, &format!("{count} set; templates read them as `.nuon.app.variables.NAME`"))?;
         }
         Variables::Unset { app, name } => {
             named(client, &app, client.delete_variable(&app, &name).await).await?;

@@ -42,7 +42,7 @@ struct Look {
 pub(crate) async fn run(client: &Client, out: &Output, args: &Drift) -> Result<u8> {
     let parts = parts(client, args).await?;
     if parts.is_empty() && !out.json {
-        out.note("nothing is deployed that could drift");
+        out.note("nothing is deployed, so nothing can drift");
     }
     let mut looks = Vec::with_capacity(parts.len());
     for part in parts {
@@ -145,7 +145,7 @@ async fn wait(client: &Client, out: &Output, looks: &mut [Look]) -> Result<()> {
             return Ok(());
         }
         if out.stderr_terminal {
-            progress.set(&format!("looking at {}", open.join(", ")));
+            progress.set(&format!("comparing {}", open.join(", ")));
         }
         for _ in 0..ASK.as_millis() as u64 / TICK_MS {
             tokio::time::sleep(Duration::from_millis(TICK_MS)).await;
@@ -185,12 +185,12 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
         out.table(&["PART", "STATUS", "WHAT WOULD CHANGE", "WORKFLOW"], looks.iter().map(row).collect())?;
     }
     if let Some(look) = looks.iter().find(|look| look.status == "drifted") {
-        out.hint(&format!("`ferry steps plan {}` shows how {} differs", look.step_id, look.part));
+        out.hint(&format!("run `ferry steps plan {}` to see how {} differs", look.step_id, look.part));
     }
     let drifted = || looks.iter().filter(|look| look.status == "drifted");
     for look in drifted().filter(|look| look.last_deploy_failed) {
         out.hint(&format!(
-            "the last deploy of {} did not succeed, which may be the difference: `ferry installs history {name}` shows it, `ferry steps retry` tries it again, `ferry installs rollback {name}` goes back",
+            "the last deploy of {} failed, which may explain the drift. See `ferry installs history {name}`, then run `ferry steps retry STEP` or `ferry installs rollback {name}`",
             look.part,
             name = args.name
         ));
@@ -202,12 +202,12 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
             (None, false) => String::new(),
         };
         out.hint(&format!(
-            "`ferry installs drift {}{only} --reconcile` deploys again what was deployed there",
+            "run `ferry installs drift {}{only} --reconcile` to deploy the same version again",
             args.name
         ));
     }
     if args.detach && !looks.is_empty() {
-        out.hint("`ferry workflows watch ID` follows a look");
+        out.hint("run `ferry workflows watch ID` to follow one of them");
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ pub(crate) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
         plans.push(compare(wanted, there, &declared, &args, &mut problems));
     }
     if !problems.is_empty() {
-        let hint = "nothing was changed; mend the files and try again";
+        let hint = "nothing was changed; fix the files and sync again";
         return Err(CliError::usage(problems.join("\n")).hint(hint));
     }
     if !out.json {
@@ -78,9 +78,9 @@ pub(crate) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
             let told = if done.is_empty() {
                 "no other install was changed".to_owned()
             } else {
-                format!("done before it: {}", done.join(", "))
+                format!("already changed: {}", done.join(", "))
             };
-            return Err(error.hint(format!("{told}; once the file is right, another sync does the rest")));
+            return Err(error.hint(format!("{told}; fix the problem and sync again")));
         }
         if plan.action != Action::None {
             done.push(plan.name.clone());
@@ -100,7 +100,7 @@ fn read(args: &SyncInstalls) -> Result<Tree> {
         walk(&dir, &mut files)?;
         files.sort();
         if files.is_empty() {
-            return Err(CliError::usage(format!("{} holds no TOML file", dir.display())));
+            return Err(CliError::usage(format!("no TOML files in {}", dir.display())));
         }
     }
     let mut tree = Tree::new(args.app.clone());
@@ -152,7 +152,7 @@ fn load(out: &Output, tree: &Tree) -> Result<std::result::Result<Vec<config::Ins
         return Ok(Err(Exit::Failed.code()));
     };
     if config.installs.is_empty() {
-        return Err(CliError::usage("the files say no install").hint("an install has at least a `name`"));
+        return Err(CliError::usage("no installs found in these files").hint("an install file needs at least a `name`"));
     }
     Ok(Ok(config.installs))
 }
@@ -282,9 +282,9 @@ fn finish(out: &Output, args: &SyncInstalls, plans: &[Plan], changed: usize) -> 
     if changed == 0 {
         out.success(&format!("nothing changed: {}", count(plans.len(), "install", "installs")));
     } else if args.plan {
-        out.note(&format!("{made} to create, {updated} to change, {as_it_was} as the file says"));
+        out.note(&format!("{made} to create, {updated} to change, {as_it_was} unchanged"));
     } else {
-        out.success(&format!("{made} created, {updated} changed, {as_it_was} as the file says"));
+        out.success(&format!("{made} created, {updated} changed, {as_it_was} unchanged"));
     }
     Ok(0)
 }
@@ -301,7 +301,7 @@ async fn follow(client: &Client, out: &Output, args: &SyncInstalls, plans: &[Pla
                 let code = workflows::watch(client, out, id).await?;
                 first = if first == 0 { code } else { first };
             } else if !out.json {
-                out.hint(&format!("{}: `ferry workflows watch {id}` follows what was started", plan.name));
+                out.hint(&format!("{}: run `ferry workflows watch {id}` to follow the workflow", plan.name));
             }
         }
     }

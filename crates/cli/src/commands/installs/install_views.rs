@@ -44,7 +44,7 @@ pub(crate) async fn schedules(client: &Client, out: &Output, install: &str) -> R
         Err(error) => return Err(explain(client, Kind::Install, install, error).await),
     };
     let headers = ["WHAT", "CRON (UTC)", "NEXT", "?LAST", "?WORKFLOW", "NOTE"];
-    let none = "nothing is done by the clock: actions have no `cron` trigger, components no `drift_schedule`";
+    let none = "no schedules: no action has a `cron` trigger and no component has a `drift_schedule`";
     out.list(&found, none, &headers, |schedule| {
         let what = match (schedule.kind.as_str(), schedule.name.as_str()) {
             ("drift", "") => "drift of the sandbox".to_owned(),
@@ -73,7 +73,7 @@ pub(crate) async fn policies(client: &Client, out: &Output, install: &str, limit
         return Ok(out.json(&found)?);
     }
     let headers = ["STEP", "ASKED", "DENIED", "WARNED", "?WHEN", "?WORKFLOW"];
-    out.list(&found, "no plan of this install was judged by a policy", &headers, |report| {
+    out.list(&found, "no policy reports yet", &headers, |report| {
         vec![
             strong(&report.step),
             cell(report.policy_count),

@@ -59,7 +59,7 @@ async fn login(global: &Global, out: &Output) -> Result<u8> {
 fn token_from_stdin() -> Result<String> {
     let stdin = std::io::stdin();
     let missing = || {
-        CliError::usage("no token is given").hint(
+        CliError::usage("no token given").hint(
             "`ferry auth login --url URL --token TOKEN`, or pipe the token into it to keep it out of the process list",
         )
     };
@@ -114,7 +114,9 @@ fn logout(global: &Global, out: &Output) -> Result<u8> {
     if out.json {
         out.json(&json!({ "context": name }))?;
     } else {
-        out.success(&format!("the token of context `{name}` is forgotten; `ferry tokens revoke` ends it for good"));
+        out.success(&format!(
+            "deleted the token from context `{name}`; it stays valid until you run `ferry tokens revoke`"
+        ));
     }
     Ok(0)
 }

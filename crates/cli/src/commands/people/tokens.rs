@@ -41,10 +41,10 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
             if out.json {
                 out.json(&token)?;
             } else {
-                out.success(&format!("token `{}` ({}) is created; it is shown only now", token.name, reach(&token)));
+                out.success(&format!("token `{}` ({}) is created; it is shown only once", token.name, reach(&token)));
                 out.line(token.token.as_deref().unwrap_or("-"))?;
                 if let (Some(endpoint), Some(token)) = (&token.otlp_endpoint, &token.token) {
-                    out.note("an exporter takes it from its environment:");
+                    out.note("set these variables for the exporter:");
                     out.note(&format!("  export OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}"));
                     out.note("  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf");
                     out.note(&format!("  export OTEL_EXPORTER_OTLP_HEADERS=\"authorization=Bearer%20{token}\""));
@@ -82,7 +82,7 @@ async fn by_name(client: &Client, name: &str) -> Result<TokenId> {
             })
         }
         [_, _, ..] => Err(CliError::usage(format!("{} tokens are named `{name}`", named.len()))
-            .hint("give the id; `ferry tokens list` shows it")),
+            .hint("pass the id; run `ferry tokens list` to see it")),
     }
 }
 

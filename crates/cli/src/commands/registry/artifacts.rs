@@ -24,7 +24,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Artifacts) -> Re
             let more = limit.cut(&mut found);
             found.retain(|build| build.artifact.is_some() && !build.no_op);
             let headers = ["COMPONENT", "BUILD", "DIGEST", "?SIZE", "?TYPE", "?CREATED"];
-            out.list(&found, "no artifacts yet; `ferry apps sync DIR` builds them", &headers, |build| {
+            out.list(&found, "no artifacts yet; run `ferry apps sync DIR` to build an app", &headers, |build| {
                 let artifact = build.artifact.clone().unwrap_or_default();
                 let kind = if artifact.artifact_type.is_empty() { artifact.media_type } else { artifact.artifact_type };
                 vec![
@@ -112,7 +112,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 async fn raw_manifest(client: &Client, build: &Build, digest: &str) -> Result<Vec<u8>> {
     let found = client.manifest(&repository(build), digest).await?;
     if Digest::of(&found).as_str() != digest {
-        return Err(CliError::failed(format!("the registry's manifest is not what {digest} names")));
+        return Err(CliError::failed(format!("the registry's manifest does not match its digest {digest}")));
     }
     Ok(found.to_vec())
 }
@@ -192,7 +192,7 @@ async fn blob(client: &Client, build: &Build, digest: &str, file: &Path) -> Resu
         size += piece.len() as u64;
     }
     if hasher.finish().as_str() != digest {
-        return Err(CliError::failed(format!("what came is not what {digest} names")));
+        return Err(CliError::failed(format!("the downloaded blob does not match its digest {digest}")));
     }
     fs_err::rename(unfinished, file)?;
     Ok(size)
@@ -224,7 +224,7 @@ async fn sync(
             if out.json {
                 out.json(&job)?;
             } else if let Some(image) = job.outputs.get("image").and_then(|i| i.get("ref")).and_then(Value::as_str) {
-                out.success(&format!("{image} is there"));
+                out.success(&format!("{image} is available to the install"));
             } else {
                 out.failure(&job.status_description);
             }
@@ -260,11 +260,11 @@ pub(crate) async fn registry(global: &Global, out: &Output, command: Registry) -
             out.pairs(vec![
                 ("host", strong(&host)),
                 ("repositories", cell(format!("{prefix}/…"))),
-                ("login", cell("any user name, an API token as password; `ferry registry login` does it")),
+                ("login", cell("any user name, with an API token as password; or run `ferry registry login`")),
             ])?;
             if plain {
                 out.hint(
-                    "it speaks HTTP: `--tls-verify=false` for podman and skopeo, `--plain-http` for helm and oras",
+                    "this registry uses plain HTTP: pass `--tls-verify=false` to podman and skopeo, `--plain-http` to helm and oras",
                 );
             }
         }
@@ -278,7 +278,7 @@ pub(crate) async fn registry(global: &Global, out: &Output, command: Registry) -
         Err(error) => return Err(error.into()),
     };
     if !config.is_object() {
-        return Err(CliError::failed(format!("{} is not what docker writes", file.display())));
+        return Err(CliError::failed(format!("{} is not a docker config file", file.display())));
     }
     match command {
         Registry::Login => {
@@ -286,7 +286,7 @@ pub(crate) async fn registry(global: &Global, out: &Output, command: Registry) -
             connect(global).await?.current_org().await?;
             let pair = base64::engine::general_purpose::STANDARD.encode(format!("ferry:{}", target.token()?));
             if config.get("credsStore").is_some() {
-                out.warn("the file names a `credsStore`: docker asks that one, and not the file");
+                out.warn("this file sets `credsStore`, so docker does not use the login in it");
             }
             if !config.get("auths").is_some_and(Value::is_object) {
                 config["auths"] = json!({});
@@ -331,7 +331,7 @@ pub(crate) async fn sources(client: &Client, out: &Output, command: Sources) -> 
     match command {
         Sources::List => {
             let found = client.source_logins().await?;
-            let nothing = "no logins: builds read what everyone can read";
+            let nothing = "no logins; builds can read public sources only";
             out.list(&found, nothing, &["FOR", "USER", "EXPIRES", "?CREATED"], |login| {
                 let expires = login.expires_at.map_or_else(|| dim("never"), |at| cell(out.time(at)));
                 vec![strong(&login.prefix), cell(&login.username), expires, dim(out.time(login.created_at))]
@@ -339,7 +339,7 @@ pub(crate) async fn sources(client: &Client, out: &Output, command: Sources) -> 
         }
         Sources::Login { prefix, username, expires_in } => {
             if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
-                out.note("the password or token, then Enter (it is shown; pipe it in where others may look):");
+                out.note("type the password or token, then Enter (it is shown while you type; pipe it in to hide it):");
             }
             let mut password = String::new();
             std::io::stdin().read_line(&mut password)?;
@@ -363,7 +363,7 @@ pub(crate) async fn sources(client: &Client, out: &Output, command: Sources) -> 
             if out.json {
                 out.json(&json!({ "ok": true }))?;
             } else {
-                out.success(&format!("the login for {prefix} is forgotten"));
+                out.success(&format!("deleted the login for {prefix}"));
             }
         }
     }

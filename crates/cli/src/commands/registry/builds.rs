@@ -23,7 +23,9 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Builds) -> Resul
             let mut found = list(client, &of, limit.fetch()).await?;
             let more = limit.cut(&mut found);
             let headers = ["ID", "COMPONENT", "STATUS", "?CREATED", "?FROM", "?TOOK", "?ARTIFACT", "WHY"];
-            out.list(&found, "no builds yet; `ferry apps sync DIR` makes them", &headers, |build| row(out, build))?;
+            out.list(&found, "no builds yet; run `ferry apps sync DIR` to build an app", &headers, |build| {
+                row(out, build)
+            })?;
             out.more(more);
         }
         Builds::Get { id } => show(client, out, &one(client, &id).await?)?,
@@ -52,7 +54,7 @@ pub(crate) async fn components(client: &Client, out: &Output, command: Component
                 None => client.all_components().await?,
             };
             let headers = ["NAME", "TYPE", "?AFTER", "?VERSIONS", "?ID"];
-            out.list(&found, "no components yet; `ferry apps sync DIR` brings them", &headers, |component| {
+            out.list(&found, "no components yet; run `ferry apps sync DIR` to sync an app", &headers, |component| {
                 vec![
                     strong(&component.name),
                     cell(&component.component_type),
@@ -85,7 +87,7 @@ pub(crate) async fn components(client: &Client, out: &Output, command: Component
                     out.heading("Newest build")?;
                     show(client, out, &build)?;
                 }
-                None => out.note("it was never built"),
+                None => out.note("not built yet"),
             }
         }
         Components::Build(args) => return create(client, out, &args).await,
@@ -141,7 +143,11 @@ fn named<T>(id: &str, answer: std::result::Result<T, ClientError>) -> Result<T> 
     answer.map_err(|error| {
         let missing = error.is_not_found();
         let error = CliError::from(error);
-        if missing { error.hint(format!("`ferry builds list` shows builds; is `{id}` the id of one?")) } else { error }
+        if missing {
+            error.hint(format!("`{id}` is not the id of a build; run `ferry builds list` to see the ids"))
+        } else {
+            error
+        }
     })
 }
 
@@ -228,7 +234,6 @@ fn show(client: &Client, out: &Output, build: &Build) -> Result<()> {
     pairs.push(("took", cell(took(build))));
     pairs.push(("same as", cell(&build.same_as)));
     pairs.push(("created", dim(out.moment(build.stamp.created_at))));
-    pairs.retain(|(_, value)| !value.is_empty());
     Ok(out.pairs(pairs)?)
 }
 
@@ -254,7 +259,7 @@ async fn create(client: &Client, out: &Output, args: &args::CreateBuild) -> Resu
     let Some(job) = build.runner_job.clone() else { return Ok(0) };
     match watch(client, out, job, log).await? {
         Watched::Left => {
-            out.hint(&format!("it goes on; `ferry builds get {}` shows how it stands", build.stamp.id));
+            out.hint(&format!("the build continues; run `ferry builds get {}` to see its status", build.stamp.id));
             Ok(130)
         }
         Watched::Ended(_) => {
@@ -294,7 +299,7 @@ pub(crate) async fn wait(client: &Client, out: &Output, builds: &[Build]) -> Res
             () = tokio::time::sleep(LOOK) => {}
             _ = tokio::signal::ctrl_c() => {
                 progress.clear();
-                out.note("the builds go on; `ferry builds list` shows how they stand");
+                out.note("the builds continue; run `ferry builds list` to see their status");
                 return Ok((130, builds.to_vec()));
             }
         }
@@ -325,10 +330,10 @@ fn tell(out: &Output, build: &Build, before: &[Build]) {
     if build.status == "error" {
         out.failure(&format!("{name}: {}", build.status_description));
         if build.runner_job.is_some() {
-            out.hint(&format!("`ferry builds logs {}` shows why", build.stamp.id));
+            out.hint(&format!("run `ferry builds logs {}` to see why", build.stamp.id));
         }
     } else if build.no_op {
-        out.note(&format!("{name}: as before, {} has not moved", from(build)));
+        out.note(&format!("{name}: unchanged, {} is already built", from(build)));
     } else if !was_there {
         let size = build.artifact.as_ref().map(|a| format!(", {}", bytes(a.size))).unwrap_or_default();
         let took = Some(took(build)).filter(|t| !t.is_empty()).map(|t| format!(" in {t}")).unwrap_or_default();

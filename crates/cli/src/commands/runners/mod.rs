@@ -34,7 +34,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Runners) -> Resu
                 out.json(&join)?;
             } else {
                 out.line(&join.command)?;
-                out.hint("the credential in it is not shown again; `ferry runners revoke` ends it");
+                out.hint("this contains a credential that is shown only once; run `ferry runners revoke` to revoke it");
             }
         }
         Runners::Manifest { name, format, image } => {
@@ -45,12 +45,12 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Runners) -> Resu
                 out.json(&serde_json::json!({ "credential_id": join.credential_id, "manifest": text }))?;
             } else {
                 out.stdout_bytes(text.as_bytes())?;
-                out.hint("the credential in it is not shown again; `ferry runners revoke` ends it");
+                out.hint("this contains a credential that is shown only once; run `ferry runners revoke` to revoke it");
             }
         }
         Runners::Drain { name } => {
             let runner = found(client, &name, client.drain_runner(&name).await).await?;
-            changed(out, &runner, "takes no more jobs; `ferry runners resume` lets it go on")?;
+            changed(out, &runner, "takes no new jobs; run `ferry runners resume` to undo this")?;
         }
         Runners::Resume { name } => {
             let runner = found(client, &name, client.resume_runner(&name).await).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Runners) -> Resu
             let question = format!("revoke all credentials of runner `{name}`?");
             confirm(out, yes, &format!("revoking runner `{name}`"), &question)?;
             let runner = found(client, &name, client.revoke_runner(&name).await).await?;
-            changed(out, &runner, "is revoked; `ferry runners join-command` makes a new credential")?;
+            changed(out, &runner, "is revoked; run `ferry runners join-command` for a new credential")?;
         }
         Runners::Settings { name, group, disk_floor, execution_disk, spool, drain, health_check } => {
             let body = UpdateRunnerSettings {
@@ -131,7 +131,7 @@ async fn settings(client: &Client, out: &Output, name: &str, body: UpdateRunnerS
         return Ok(out.json(&runner.settings)?);
     }
     if change {
-        out.success(&format!("settings of runner `{}` are changed; they reach it without a restart", runner.name));
+        out.success(&format!("changed the settings of runner `{}`; it needs no restart", runner.name));
     }
     out.pairs(setting_pairs(&runner.settings))?;
     Ok(())
@@ -200,7 +200,7 @@ fn show(out: &Output, runner: &Runner) -> Result<()> {
             out.heading(&format!("Health, checked {}", out.moment(health.checked_at)))?;
             show_health(out, &health.outputs)?;
         }
-        None => out.note("\nno health check yet; `ferry runners health-check` makes one"),
+        None => out.note("\nno health check yet; run `ferry runners health-check`"),
     }
     Ok(())
 }

@@ -75,12 +75,13 @@ fn missing(of: &Part, wanted: &str, targets: &[String]) -> CliError {
     let install = &of.install;
     if targets.is_empty() {
         let text = format!("install `{install}` has no Terraform state yet");
-        return CliError::new(Exit::NotFound, text).hint(format!("`ferry installs deploy {install}` makes one"));
+        return CliError::new(Exit::NotFound, text)
+            .hint(format!("run `ferry installs deploy {install}` to create one"));
     }
     let error = CliError::new(Exit::NotFound, format!("install `{install}` has no Terraform state of {wanted}"));
     match suggestion(wanted, targets) {
         Some(hint) => error.hint(hint),
-        None => error.hint(format!("`ferry states list {install}` shows them")),
+        None => error.hint(format!("run `ferry states list {install}` to list them")),
     }
 }
 
@@ -93,13 +94,13 @@ async fn state(client: &Client, workspace: &TerraformWorkspace, id: &str) -> Res
     client.state(&workspace.id, id).await.map_err(|error: ClientError| {
         let unknown = error.status() == Some(404);
         let error = CliError::from(error);
-        if unknown { error.hint("`ferry states history` shows the ids of all states") } else { error }
+        if unknown { error.hint("run `ferry states history` to list the ids") } else { error }
     })
 }
 
 fn list(out: &Output, found: &[TerraformWorkspace]) -> Result<()> {
     let headers = ["PART", "SERIAL", "RESOURCES", "?SIZE", "?CHANGED", "LOCK", "?NOTE"];
-    Ok(out.list(found, "no Terraform states yet; a deploy of a Terraform module makes one", &headers, |known| {
+    Ok(out.list(found, "no Terraform states yet; deploying a Terraform module creates one", &headers, |known| {
         let none = known.state_id.is_empty();
         let unless_none = |text: String| if none { dim("-") } else { cell(text) };
         let note = match known.quarantined {
@@ -156,23 +157,22 @@ fn show(out: &Output, state: &TerraformState) -> Result<()> {
         return Ok(out.json(state)?);
     }
     let target = state.terraform_workspace.as_ref().map_or("", |workspace| workspace.target.as_str());
-    let mut pairs = vec![
+    let pairs = vec![
         ("part", strong(target)),
         ("id", cell(&state.id)),
         ("status", mark(state)),
         ("serial", cell(state.serial)),
         ("lineage", cell(&state.lineage)),
         ("size", cell(bytes(state.bytes))),
-        ("sealed as", cell(&state.digest)),
+        ("sealed digest", cell(&state.digest)),
         ("by", cell(&state.author)),
         ("job", cell(&state.job_id)),
         ("written", cell(out.moment(state.created_at))),
         ("note", cell(&state.note)),
     ];
-    pairs.retain(|(_, value)| !value.is_empty());
     out.pairs(pairs)?;
     if state.resources.is_empty() {
-        out.note("it has no resources");
+        out.note("the state has no resources");
         return Ok(());
     }
     let row = |resource: &api::control::TerraformResource| {
@@ -181,7 +181,7 @@ fn show(out: &Output, state: &TerraformState) -> Result<()> {
     out.table(&["ADDRESS", "?TYPE", "?PROVIDER", "STATUS"], state.resources.iter().map(row).collect())?;
     let more = state.resource_count.saturating_sub(state.resources.len() as u64);
     if more > 0 {
-        out.note(&format!("and {more} more, of which nothing is known here"));
+        out.note(&format!("and {more} more that the control plane has no record of"));
     }
     Ok(())
 }
@@ -233,7 +233,7 @@ fn restored(out: &Output, workspace: &TerraformWorkspace, job: &Job) -> Result<(
             "" => format!("ferry installs reprovision {install} --sandbox --skip-components --plan-only"),
             component => format!("ferry installs deploy {install} --component {component} --plan-only"),
         };
-        out.hint(&format!("the next plan shows what differs from it: `{plan}`"));
+        out.hint(&format!("run `{plan}` to see what differs from it"));
     }
     Ok(())
 }
@@ -243,19 +243,19 @@ async fn unlock(client: &Client, out: &Output, workspace: &TerraformWorkspace, y
         if out.json {
             out.json(&json!({ "unlocked": false, "workspace": workspace }))?;
         } else {
-            out.note(&format!("nobody holds the state of {}", workspace.target));
+            out.note(&format!("the state of {} is not locked", workspace.target));
         }
         return Ok(());
     };
     let who = holder(lock, str::to_owned);
-    let what = format!("{who} holds the state of {} since {}", workspace.target, lock.created);
-    let question = format!("{what}. Whoever still works on it will be refused. Release the lock?");
+    let what = format!("{who} has held the lock on the state of {} since {}", workspace.target, lock.created);
+    let question = format!("{what}. If it is still in use, its next write is refused. Release the lock?");
     confirm(out, yes, &format!("releasing the lock that {who} holds on {}", workspace.target), &question)?;
     let freed = client.unlock_workspace(&workspace.id).await?;
     if out.json {
         out.json(&json!({ "unlocked": true, "lock": lock, "workspace": freed }))?;
     } else {
-        out.success(&format!("the state of {} is free; {who} held it", workspace.target));
+        out.success(&format!("released the lock of {who} on the state of {}", workspace.target));
     }
     Ok(())
 }

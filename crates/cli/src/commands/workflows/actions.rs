@@ -72,7 +72,7 @@ async fn list(client: &Client, out: &Output, install: &str) -> Result<u8> {
     let headers = ["NAME", "?LAST RUN", "?WHEN", "?ID"];
     out.list(
         &found,
-        "the app of this install has no actions; `ferry apps sync DIR` brings them",
+        "the app of this install has no actions; run `ferry apps sync DIR` to sync them",
         &headers,
         |action| {
             let name = action.action_workflow.as_ref().map(|a| a.name.clone()).unwrap_or_default();
@@ -103,8 +103,8 @@ async fn synced(client: &Client, args: &RunAction, action: &str) -> Result<(Work
                 Exit::NotFound,
                 format!("the app of install `{}` has no action `{action}`", install.name),
             );
-            let hint =
-                suggestion(action, &names).unwrap_or_else(|| "`ferry actions list --install NAME` shows them".into());
+            let hint = suggestion(action, &names)
+                .unwrap_or_else(|| "run `ferry actions list --install NAME` to list them".into());
             return Err(told.hint(hint));
         }
         Err(error) => return Err(error.into()),
@@ -156,7 +156,7 @@ pub(crate) fn detached(out: &Output, job: &Job) -> Result<u8> {
         out.json(job)?;
     } else {
         out.line(job.id.as_str())?;
-        out.hint(&format!("`ferry logs -f {0}` shows its log, `ferry jobs wait {0}` waits for it", job.id));
+        out.hint(&format!("run `ferry logs -f {0}` to follow its log, `ferry jobs wait {0}` to wait for it", job.id));
     }
     Ok(0)
 }

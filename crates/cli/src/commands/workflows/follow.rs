@@ -45,7 +45,7 @@ pub(crate) async fn start(client: &Client, out: &Output, install: &str, body: Va
             out.json(&started)?;
         } else {
             out.success(&format!("{} is started: {}", body.r#type.replace('_', " "), started.workflow_id));
-            out.hint(&format!("`ferry workflows watch {}` follows it", started.workflow_id));
+            out.hint(&format!("run `ferry workflows watch {}` to follow it", started.workflow_id));
         }
         return Ok(0);
     }
@@ -74,13 +74,15 @@ async fn watch_live(client: &Client, out: &Output, id: &str) -> Result<u8> {
     match workflow {
         Some(workflow) if over => end(out, &workflow),
         Some(workflow) if workflow.status.status == "approval-awaiting" => {
-            out.note("left; the workflow waits for an approval");
-            out.hint(&format!("`ferry workflows watch {id}` goes on"));
+            out.note("stopped watching; the workflow waits for an approval");
+            out.hint(&format!("run `ferry workflows watch {id}` to continue"));
             Ok(WAITS)
         }
         _ => {
-            let hint = format!("`ferry workflows watch {id}` follows it again, `ferry workflows cancel {id}` ends it");
-            Err(CliError::new(Exit::Failed, "left; the workflow goes on").hint(hint))
+            let hint = format!(
+                "run `ferry workflows watch {id}` to follow it again, or `ferry workflows cancel {id}` to cancel it"
+            );
+            Err(CliError::new(Exit::Failed, "stopped watching; the workflow continues").hint(hint))
         }
     }
 }
@@ -97,7 +99,7 @@ async fn watch_lines(client: &Client, out: &Output, id: &str) -> Result<u8> {
             Err(error) if error.is_transient() => {
                 if away_since.is_none() {
                     progress.clear();
-                    out.warn(&format!("{error}; the workflow goes on, still trying"));
+                    out.warn(&format!("{error}; the workflow continues, retrying"));
                 }
                 if away_since.get_or_insert_with(Instant::now).elapsed() > AWAY_MAX {
                     return Err(error.into());
@@ -138,7 +140,7 @@ async fn watch_lines(client: &Client, out: &Output, id: &str) -> Result<u8> {
                 progress.clear();
                 for step in workflow.steps.iter().filter(|step| step.status.status == "approval-awaiting") {
                     out.hint(&format!(
-                        "{}: `ferry steps plan {1}` shows the plan, `ferry steps approve {1}` lets it pass",
+                        "{}: review the plan with `ferry steps plan {1}`, then run `ferry steps approve {1}`",
                         step.name, step.id
                     ));
                 }
@@ -200,7 +202,7 @@ fn tell_end(out: &Output, workflow: &Workflow) {
         "success" if workflow.plan_only => {
             out.success(&format!("{kind} of `{name}` is planned; nothing was changed"));
             if let Some(step) = workflow.steps.iter().find(|step| step.status.status == "drifted") {
-                out.hint(&format!("`ferry steps plan {}` shows the plan of `{}`", step.id, step.name));
+                out.hint(&format!("run `ferry steps plan {}` to see the plan of `{}`", step.id, step.name));
             }
         }
         "success" => {
@@ -210,7 +212,7 @@ fn tell_end(out: &Output, workflow: &Workflow) {
             };
             out.success(&format!("{kind} of `{name}` is done{within}"));
             if let Some(step) = drifted(workflow) {
-                out.warn(&format!("it has drifted; `ferry steps plan {}` shows how", step.id));
+                out.warn(&format!("drift found; run `ferry steps plan {}` to see it", step.id));
             }
         }
         "warning" => {
@@ -224,10 +226,13 @@ fn tell_end(out: &Output, workflow: &Workflow) {
             out.failure(&format!("{kind} of `{name}` failed: {why}"));
             if let Some(step) = workflow.steps.iter().find(|step| step.retryable) {
                 let skips = match step.name.contains("teardown") || step.name.starts_with("deprovision") {
-                    true => "keeps it and what it stands on, and goes on with the rest",
-                    false => "goes on without it",
+                    true => "keep it and what it depends on, and continue with the rest",
+                    false => "continue without it",
                 };
-                out.hint(&format!("`ferry steps retry {0}` tries again, `ferry steps skip {0}` {skips}", step.id));
+                out.hint(&format!(
+                    "run `ferry steps retry {0}` to retry, or `ferry steps skip {0}` to {skips}",
+                    step.id
+                ));
             }
         }
     }
@@ -239,17 +244,17 @@ fn rest_of(workflow: &Workflow) -> Option<String> {
     match workflow.r#type.as_str() {
         // The newest version may be another one.
         "deploy_components" | "manual_deploy" | "input_update" if version > 0 => Some(format!(
-            "`ferry installs deploy {name}` deploys the latest version; `ferry installs rollback {name} --to {version}` deploys what is missing of version {version} and stays there"
+            "run `ferry installs deploy {name}` to deploy the latest version, or `ferry installs rollback {name} --to {version}` to deploy the rest of version {version} and stay there"
         )),
         "provision"
         | "reprovision"
         | "reprovision_sandbox"
         | "deploy_components"
         | "manual_deploy"
-        | "input_update" => Some(format!("`ferry installs deploy {name}` deploys what is missing")),
-        "deprovision" => Some(format!("`ferry installs deprovision {name}` tears down what is left")),
+        | "input_update" => Some(format!("run `ferry installs deploy {name}` to deploy the rest")),
+        "deprovision" => Some(format!("run `ferry installs deprovision {name}` to tear down the rest")),
         "teardown_component" | "teardown_components" => {
-            Some(format!("`ferry installs components {name}` shows what is left"))
+            Some(format!("run `ferry installs components {name}` to see what is left"))
         }
         _ => None,
     }
@@ -273,9 +278,11 @@ async fn ask(client: &Client, out: &Output, workflow: &Workflow, step: &Workflow
             client.approve_all(&workflow.id).await?;
             return Ok(());
         }
-        "q" | "" => return Err(CliError::new(Exit::Failed, "left; the workflow still waits for an approval")),
+        "q" | "" => {
+            return Err(CliError::new(Exit::Failed, "stopped watching; the workflow still waits for an approval"));
+        }
         other => {
-            out.warn(&format!("`{other}` is not an answer"));
+            out.warn(&format!("`{other}` is not one of the answers"));
             return Ok(());
         }
     };

@@ -38,7 +38,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Workflows) -> Re
             let id = ids::whole(client, &id).await?;
             client.cancel_workflow(&id).await?;
             if !out.json {
-                out.success("it is being cancelled");
+                out.success("cancelling the workflow");
             }
             show(out, &client.workflow(&id).await?)?;
         }
@@ -61,7 +61,7 @@ pub(crate) async fn newest(client: &Client, out: &Output, install: Option<&str>,
 
 fn list(out: &Output, found: &[Workflow]) -> Result<()> {
     let headers = ["ID", "TYPE", "INSTALL", "STATUS", "?CREATED", "?TOOK", "?VERSION", "?WHY"];
-    Ok(out.list(found, "no workflows yet; `ferry installs deploy NAME` starts one", &headers, |w| {
+    Ok(out.list(found, "no workflows yet; run `ferry installs deploy NAME` to start one", &headers, |w| {
         vec![
             id(&w.id),
             strong(&w.r#type),
@@ -122,7 +122,7 @@ async fn respond(client: &Client, step: &WorkflowStep, response: &str, note: &st
     let approval = step
         .approval
         .as_ref()
-        .ok_or_else(|| CliError::new(Exit::Conflict, format!("step `{}` has no plan to answer to", step.name)))?;
+        .ok_or_else(|| CliError::new(Exit::Conflict, format!("step `{}` has no plan to approve or deny", step.name)))?;
     let body = CreateStepApprovalResponse { response_type: response.into(), note: note.into() };
     client.answer_step(&step.workflow_id, &step.id, &approval.id, &body).await?;
     Ok(())
@@ -162,7 +162,7 @@ pub(crate) async fn steps(client: &Client, out: &Output, command: Steps) -> Resu
         Steps::Retry { id } => {
             let step = find(client, &id).await?;
             client.retry_step(&step.workflow_id, &step.id).await?;
-            return done(client, out, &step, "is tried again").await;
+            return done(client, out, &step, "is being retried").await;
         }
         Steps::Skip { id } => {
             let step = find(client, &id).await?;

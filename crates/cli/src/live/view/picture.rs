@@ -48,7 +48,7 @@ impl View {
 
     fn head(&self, area: Rect, buffer: &mut Buffer, now: Timestamp) {
         let Some(workflow) = &self.workflow else {
-            let text = self.away.clone().unwrap_or_else(|| "looking at the workflow".into());
+            let text = self.away.clone().unwrap_or_else(|| "loading the workflow".into());
             return self.write(area, buffer, vec![self.span(Tone::Dim, text)]);
         };
         let title = format!("{} of {}", workflow.r#type.replace('_', " "), workflow.owner_name);

@@ -140,8 +140,8 @@ fn no_size_is_too_small_and_no_text_too_long() {
 #[test]
 fn keys_answer_what_is_in_sight() {
     let mut view = shown();
-    assert_eq!(press(&mut view, "a"), None, "its plan is not here yet");
-    assert!(picture(&mut view, 80, 12).contains("its plan is not here yet"));
+    assert_eq!(press(&mut view, "a"), None, "the plan is still loading");
+    assert!(picture(&mut view, 80, 12).contains("the plan is still loading"));
     assert_eq!(view.wanted_plan().map(|(_, approval)| approval), Some("sha256:p".into()));
     view.put_plan("sha256:p", &plan());
     assert_eq!(view.wanted_plan(), None);

@@ -146,22 +146,22 @@ fn impossible(wanted: &config::Install, there: Option<There<'_>>, take_over: boo
         say(wrong);
     }
     if wanted.approval_option.as_deref() == Some("auto") {
-        say("`approval_option = \"auto\"` is not known here: write `prompt` or `approve-all`".into());
+        say("`approval_option = \"auto\"` is not supported; write `prompt` or `approve-all`".into());
     }
     if wanted.stack_overrides.is_some() {
-        say("`stack_overrides` are not carried out yet; take them out of the file".into());
+        say("`stack_overrides` is not supported yet; remove it from the file".into());
     }
     if let Some(component) = wanted.components.keys().next() {
-        say(format!("`components.{component}` is not carried out yet; take it out of the file"));
+        say(format!("`components.{component}` is not supported yet; remove it from the file"));
     }
     let Some(There { install, .. }) = there else { return };
     let (is, shall) = (crate::commands::installs::place(install), cloud(wanted));
     if is != shall {
-        say(format!("it lies in `{is}` and can't move to `{shall}`"));
+        say(format!("it runs in `{is}` and can't move to `{shall}`"));
     }
     let keeper = keeper(install);
     if !keeper.is_empty() && keeper != MANAGED_BY && !take_over {
-        say(format!("`{keeper}` keeps it; `--take-over` has it kept in files from now on"));
+        say(format!("it is managed by `{keeper}`; pass `--take-over` to manage it with files"));
     }
 }
 
@@ -232,7 +232,9 @@ fn first_inputs(
             continue;
         };
         if !input.sensitive {
-            problems.push(format!("`--input {name}`: it is not sensitive, so it belongs into the file"));
+            problems.push(format!(
+                "`--input {name}`: only sensitive inputs can be passed here; put it into the install file"
+            ));
         }
         if let Err(why) = rules(input).accepts(value) {
             problems.push(format!("`--input {name}`: the value {why}"));
@@ -243,7 +245,7 @@ fn first_inputs(
     for input in declared.iter().filter(|input| input.required && !input.sensitive && input.source != "customer") {
         if input.default.is_empty() && !inputs.contains_key(&input.name) {
             problems.push(format!(
-                "install `{}`: input `{}` is required, and the file does not give it",
+                "install `{}`: input `{}` is required, but the file doesn't set it",
                 wanted.name, input.name
             ));
         }
@@ -277,7 +279,7 @@ fn changed_inputs(
             continue;
         }
         if input.required && input.default.is_empty() {
-            let text = format!("install `{}`: input `{name}` is required, and the file does not give it", wanted.name);
+            let text = format!("install `{}`: input `{name}` is required, but the file doesn't set it", wanted.name);
             problems.push(text);
             continue;
         }
