@@ -72,7 +72,7 @@ pub(crate) async fn policies(client: &Client, out: &Output, install: &str, limit
     if out.json {
         return Ok(out.json(&found)?);
     }
-    let headers = ["STEP", "ASKED", "DENIED", "WARNED", "?WHEN", "?WORKFLOW"];
+    let headers = ["STEP", "POLICIES", "DENIED", "WARNED", "?WHEN", "?WORKFLOW"];
     out.list(&found, "no policy reports yet", &headers, |report| {
         vec![
             strong(&report.step),
@@ -90,7 +90,7 @@ pub(crate) async fn policies(client: &Client, out: &Output, install: &str, limit
         })
         .collect();
     if !rows.is_empty() {
-        out.table(&["", "POLICY", "SAYS", "?STEP"], rows)?;
+        out.table(&["VERDICT", "POLICY", "MESSAGE", "?STEP"], rows)?;
     }
     out.more(more);
     Ok(())

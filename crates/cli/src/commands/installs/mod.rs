@@ -222,9 +222,9 @@ async fn state(client: &Client, out: &Output, name: &str, version: Option<u64>, 
             Ok(found) => found,
             Err(error) => return Err(explain(client, Kind::Install, name, error).await),
         };
-        let headers = ["VERSION", "CHANGED", "?BY", "?WHEN"];
+        let headers = ["VERSION", "CHANGED", "?WHEN", "?WORKFLOW"];
         return Ok(out.list(&found, "nothing was deployed yet", &headers, |v| {
-            vec![strong(v.version), cell(v.parts.join(", ")), id(&v.workflow_id), dim(out.time(v.created_at))]
+            vec![strong(v.version), cell(v.parts.join(", ")), dim(out.time(v.created_at)), id(&v.workflow_id).dim()]
         })?);
     }
     match client.install_state(name, version).await {

@@ -34,7 +34,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: States) -> Resul
         States::Restore { of, revision, yes, detach } => {
             let workspace = workspace(client, &of).await?;
             let state = state(client, &workspace, &revision).await?;
-            return restore(client, out, &workspace, &state, yes, detach).await;
+            return restore(client, out, &of.install, &workspace, &state, yes, detach).await;
         }
         States::Unlock { of, yes } => {
             let workspace = workspace(client, &of).await?;
@@ -189,6 +189,7 @@ fn show(out: &Output, state: &TerraformState) -> Result<()> {
 async fn restore(
     client: &Client,
     out: &Output,
+    install: &str,
     workspace: &TerraformWorkspace,
     state: &TerraformState,
     yes: Yes,
@@ -216,19 +217,18 @@ async fn restore(
     match Box::pin(watch(client, out, job, log)).await? {
         Watched::Left => Ok(130),
         Watched::Ended(job) => {
-            restored(out, workspace, &job)?;
+            restored(out, install, workspace, &job)?;
             Ok(job_exit(&job))
         }
     }
 }
 
-fn restored(out: &Output, workspace: &TerraformWorkspace, job: &Job) -> Result<()> {
+fn restored(out: &Output, install: &str, workspace: &TerraformWorkspace, job: &Job) -> Result<()> {
     if out.json {
         return Ok(out.json(job)?);
     }
     jobs::summary(out, job)?;
     if job_exit(job) == 0 {
-        let install = &workspace.install_id;
         let plan = match workspace.component.as_str() {
             "" => format!("ferry installs reprovision {install} --sandbox --skip-components --plan-only"),
             component => format!("ferry installs deploy {install} --component {component} --plan-only"),
