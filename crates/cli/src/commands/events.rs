@@ -45,7 +45,7 @@ pub(super) async fn run(client: &Client, out: &Output, args: Events) -> Result<u
     Ok(0)
 }
 
-/// `from=queued to=available`; with `--wide`, the JSON itself.
+/// `from=queued to=available job_id=job…fghijklm`; with `--wide`, the JSON itself.
 fn data(out: &Output, data: &Value) -> String {
     let fields = match data {
         Value::Null => return String::new(),
@@ -54,5 +54,8 @@ fn data(out: &Output, data: &Value) -> String {
     };
     let said = fields.iter().map(|(key, value)| (key, plain(value)));
     let said = said.filter(|(_, value)| !matches!(value.as_str(), "" | "null" | "[]" | "{}"));
-    said.map(|(key, value)| format!("{key}={}", out.id(&value))).collect::<Vec<_>>().join(" ")
+    let mut said: Vec<(&String, String)> = said.collect();
+    // Ids last: they are what can be cut.
+    said.sort_by_key(|(_, value)| out.id(value) != *value);
+    said.iter().map(|(key, value)| format!("{key}={}", out.id(value))).collect::<Vec<_>>().join(" ")
 }
