@@ -88,7 +88,7 @@ if [ -n "$terraform" ]; then
         ferry workflows get "$first" | grep -q approval-awaiting && break
         sleep 0.1
     done
-    step=$(ferry workflows get "$first" | sed -n 's/.*approval-awaiting.*\(stp[0-9a-z]*\).*/\1/p' | head -n 1)
+    step=$(ferry workflows get "$first" --wide | sed -n 's/.*approval-awaiting.*\(stp[0-9a-z]*\).*/\1/p' | head -n 1)
     run steps plan "$step"
     run steps approve "$step"
     say "

@@ -31,8 +31,8 @@ pub(crate) fn read(dir: &Path) -> Result<Tree> {
     let mut reader = Reader { tree: Tree::new(name), bytes: 0, large: vec![0; MAX_FILE_BYTES + 1].into() };
     reader.walk(&root, "")?;
     if !reader.tree.files.keys().any(|path| path.ends_with(".toml")) {
-        return Err(CliError::usage(format!("{} holds no TOML file, so it is not an app", dir.display()))
-            .hint("`ferry apps init DIR` makes a first app"));
+        return Err(CliError::usage(format!("no TOML files in {}, so it is not an app", dir.display()))
+            .hint("run `ferry apps init DIR` to write an example app"));
     }
     Ok(reader.tree)
 }
@@ -69,7 +69,7 @@ impl Reader {
 
     fn file(&mut self, file: &Path, path: String, size: u64) -> Result<()> {
         if self.tree.files.len() >= FILES_MAX || self.bytes > BYTES_MAX {
-            let text = format!("the directory holds more than {FILES_MAX} files or {} MiB", BYTES_MAX >> 20);
+            let text = format!("the directory contains more than {FILES_MAX} files or {} MiB", BYTES_MAX >> 20);
             return Err(CliError::failed(text).hint("keep build output and data out of an app's directory"));
         }
         let contents = if size > MAX_FILE_BYTES as u64 {
@@ -123,8 +123,8 @@ pub(crate) async fn fetch(dir: &Path, tree: &mut Tree, update: bool) -> Result<F
             };
             let digest = Digest::of(&contents);
             if let Some(known) = known.filter(|known| *known != digest) {
-                let text = format!("`{address}` has changed: {LOCK} says {known}, it is {digest}");
-                return Err(CliError::failed(text).hint("look at what changed, then take it with `--update-lock`"));
+                let text = format!("`{address}` has changed: {LOCK} pins {known}, but the content is now {digest}");
+                return Err(CliError::failed(text).hint("review the change, then accept it with `--update-lock`"));
             }
             keep(&digest, &contents);
             lock.insert(address.clone(), digest);

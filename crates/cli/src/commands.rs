@@ -1,19 +1,20 @@
 //! One file per noun. A command gets what was typed, asks the control plane, and prints through `Output`.
 
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::BufRead as _;
 use std::time::Duration;
 
 use api::client::{Client, ClientError, Options};
 use model::OrgId;
 
-use crate::args::{Command, Global};
+use crate::args::{Command, Global, Yes};
 use crate::context::{self, Target};
-use crate::error::{CliError, Exit, Result};
+use crate::error::{CliError, Result};
 use crate::output::Output;
 
 mod apps;
 mod contexts;
 mod events;
+mod ids;
 mod installs;
 mod jobs;
 mod logs;
@@ -24,6 +25,7 @@ mod terraform;
 mod version;
 mod workflows;
 
+pub(crate) use ids::is_brief;
 pub(crate) use workflows::{plan_lines, plan_summary, plan_title};
 
 /// For one try of one request.
@@ -135,27 +137,23 @@ pub(crate) fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
         .map(|(_, name)| name)
 }
 
-/// What can't be taken back asks for `--yes`.
-pub(crate) fn confirm(yes: bool, what: &str) -> Result<()> {
-    if yes {
+/// Asks a person before something that can't be undone; `what` is what would happen, as the subject of a sentence.
+pub(crate) fn confirm(out: &Output, yes: Yes, what: &str, question: &str) -> Result<()> {
+    if yes.given() {
         return Ok(());
     }
-    Err(CliError::new(Exit::Usage, format!("{what}; this can't be taken back"))
-        .hint("add `--yes` if that is what you want"))
+    if !out.can_ask() {
+        return Err(CliError::usage(format!("{what} needs confirmation; pass `--yes` when there is no terminal")));
+    }
+    ask(out, question)
 }
 
-/// Asks a person, where one is there.
-pub(crate) fn agree(out: &Output, yes: bool, what: &str, question: &str, hint: &str) -> Result<()> {
-    if yes {
-        return Ok(());
-    }
-    if out.json || !std::io::stdin().is_terminal() || !out.stderr_terminal {
-        return Err(CliError::usage(format!("{what}. This needs a confirmation, and there is no terminal")).hint(hint));
-    }
+/// Asks a person. Anything but a yes is a no, and an error.
+pub(crate) fn ask(out: &Output, question: &str) -> Result<()> {
     out.stderr_bytes(format!("{question} [y/N]: ").as_bytes());
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
-    if matches!(answer.trim(), "y" | "yes") {
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
         return Ok(());
     }
     Err(CliError::failed("nothing was changed"))

@@ -52,7 +52,7 @@ pub fn config_path() -> Result<PathBuf> {
         .or_else(|| Some(var("XDG_CONFIG_HOME")?.join("ferry/config.toml")))
         .or_else(|| Some(var("HOME")?.join(".config/ferry/config.toml")))
         .ok_or_else(|| {
-            CliError::failed("there is no place for contexts: HOME is not set")
+            CliError::failed("can't store contexts: HOME is not set")
                 .hint("set FERRY_CONFIG to a file, or give `--url` and `--token`")
         })
 }
@@ -80,7 +80,7 @@ pub(crate) fn load_from(path: &Path) -> Result<Contexts> {
     };
     toml::from_str(&text).map_err(|error| {
         CliError::failed(format!("{} can't be read: {}", path.display(), error.to_string().trim_end()))
-            .hint("mend the file, or remove it and sign in again")
+            .hint("fix the file, or delete it and sign in again")
     })
 }
 
@@ -144,7 +144,7 @@ impl Target {
 
     pub(crate) fn url(&self) -> Result<&str> {
         self.url.as_deref().ok_or_else(|| {
-            CliError::usage("no control plane is named").hint(
+            CliError::usage("no control plane is configured").hint(
                 "start one with `ferry dev`, sign in with `ferry auth login --url URL --token TOKEN`, or set FERRY_URL",
             )
         })
@@ -164,7 +164,7 @@ pub(crate) fn unknown_context(name: &str, contexts: &Contexts) -> CliError {
     let names: Vec<&str> = contexts.contexts.keys().map(String::as_str).collect();
     match crate::commands::closest(name, names.iter().copied()) {
         Some(close) => error.hint(format!("did you mean `{close}`?")),
-        None if names.is_empty() => error.hint("`ferry auth login` and `ferry dev` make one"),
+        None if names.is_empty() => error.hint("create one with `ferry auth login` or `ferry dev`"),
         None => error.hint(format!("there are: {}", names.join(", "))),
     }
 }

@@ -1,27 +1,35 @@
 //! The only place that prints: data on stdout, all else on stderr.
 //!
-//! A terminal gets colour, relative times and tables cut to its width; a pipe gets plain text with absolute times; `--json`
-//! gets one document. Green is good, red is bad, yellow is on its way, and every colour has a word beside it.
+//! A terminal gets colour and tables that wrap within its width. A pipe gets the same tables without colour, a line for each row, at
+//! most 100 columns wide. `--wide` prints whole ids, exact times and all columns, a line for each row, however long. `--json` prints
+//! one document. Green is good, red is bad, yellow is on its way, and every colour has a word beside it.
+
+mod table;
+mod words;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use comfy_table::{Attribute, ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::Table;
 use model::Timestamp;
 use owo_colors::{OwoColorize as _, Style};
 use serde::Serialize;
 
-use crate::args::Color;
+use crate::args::{Color, Global};
 use crate::error::{CliError, Exit};
+use table::{Fit, Form};
 
-/// From this width on, ids are never broken.
-const ID_WHOLE_WIDTH: u16 = 50;
-/// Longer text is wrapped before a column is given up for it.
-const WRAPPED_WIDTH: usize = 24;
+pub(crate) use table::{Cell, Tone, brief_id, cell, dim, id, status, strong, tone};
+pub(crate) use words::{bytes, clean, count, one_line, short};
+
+/// How wide the table of a list is in a pipe.
+const PIPE_WIDTH: u16 = 100;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     pub json: bool,
+    /// Whole ids, exact times, all columns.
+    pub wide: bool,
     pub stdout_terminal: bool,
     pub stderr_terminal: bool,
     /// A person sits here who may be shown more than lines.
@@ -38,93 +46,37 @@ enum Stream {
     Stderr,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Plain,
-    Good,
-    Bad,
-    Busy,
-    Dim,
-    Strong,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cell {
-    text: String,
-    tone: Tone,
-}
-
-impl Cell {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.text.is_empty()
-    }
-}
-
-pub(crate) fn cell(text: impl ToString) -> Cell {
-    Cell { text: clean(&text.to_string()), tone: Tone::Plain }
-}
-
-pub(crate) fn strong(text: impl ToString) -> Cell {
-    Cell { tone: Tone::Strong, ..cell(text) }
-}
-
-pub(crate) fn dim(text: impl ToString) -> Cell {
-    Cell { tone: Tone::Dim, ..cell(text) }
-}
-
-/// A status in the colour of its kind.
-pub(crate) fn status(text: impl ToString) -> Cell {
-    let cell = cell(text);
-    Cell { tone: tone(&cell.text), ..cell }
-}
-
-/// How good a status is.
-pub(crate) fn tone(status: &str) -> Tone {
-    match status {
-        "finished" | "active" | "ok" | "success" | "approved" | "no-drift" => Tone::Good,
-        "failed" | "error" | "deny" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" | "drifted"
-        | "approval-denied" | "approval-expired" | "warning" => Tone::Bad,
-        "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled"
-        | "approval-awaiting" | "warn" => Tone::Busy,
-        "not-attempted" | "expired" | "auto-skipped" | "user-skipped" | "discarded" => Tone::Dim,
-        _ => Tone::Plain,
-    }
-}
-
-/// A text without what moves the cursor, on one line.
-pub(crate) fn one_line(text: &str) -> String {
-    clean(text).replace('\n', " ")
-}
-
-/// `1 policy`, `2 policies`.
-pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 impl Output {
-    pub(crate) fn detect(json: bool, color: Color, lines: bool) -> Self {
+    pub(crate) fn detect(global: &Global) -> Self {
+        let json = global.json;
         let stdout_terminal = io::stdout().is_terminal();
         let stderr_terminal = io::stderr().is_terminal();
         let term = std::env::var_os("TERM");
         let dumb = term.as_ref().is_some_and(|v| v == "dumb");
         let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) || dumb;
         let people = stdout_terminal && stderr_terminal && io::stdin().is_terminal();
-        let colored = |terminal: bool| match color {
+        let colored = |terminal: bool| match global.color {
             Color::Auto => terminal && !plain,
             Color::Always => true,
             Color::Never => false,
         };
         Self {
             json,
+            wide: global.wide,
             stdout_terminal,
             stderr_terminal,
-            live: people && !json && !lines && !dumb && term.is_some(),
+            live: people && !json && !global.plain && !dumb && term.is_some(),
             color_stdout: colored(stdout_terminal),
             color_stderr: colored(stderr_terminal),
             // A terminal that says 0 does not know its width.
             width_stdout: Table::new().width().filter(|w| *w > 0),
             width_stderr: Table::new().use_stderr().width().filter(|w| *w > 0),
         }
+    }
+
+    /// Whether a person can read a question and answer it.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.stderr_terminal && io::stdin().is_terminal()
     }
 
     /// One document on stdout.
@@ -156,22 +108,43 @@ impl Output {
             self.note(empty);
             return Ok(());
         }
-        self.table(headers, items.iter().map(row).collect())
+        let rows = items.iter().map(row).collect();
+        self.stdout_bytes(table::draw(self.form(Stream::Stdout, Fit::Cut), headers, rows).as_bytes())
     }
 
+    /// A table whose text is nowhere else: it is never cut.
     pub(crate) fn table(&self, headers: &[&str], rows: Vec<Vec<Cell>>) -> io::Result<()> {
-        self.stdout_bytes(self.draw(Stream::Stdout, headers, rows).as_bytes())
+        self.stdout_bytes(table::draw(self.form(Stream::Stdout, Fit::Flow), headers, rows).as_bytes())
     }
 
     /// A table that accompanies the data.
     pub(crate) fn side_table(&self, headers: &[&str], rows: Vec<Vec<Cell>>) {
-        self.stderr_bytes(self.draw(Stream::Stderr, headers, rows).as_bytes());
+        self.stderr_bytes(table::draw(self.form(Stream::Stderr, Fit::Flow), headers, rows).as_bytes());
     }
 
-    /// Keys and values, one pair a line.
+    /// Keys and values, one pair a line; a key without a value is left out.
     pub(crate) fn pairs(&self, pairs: Vec<(&str, Cell)>) -> io::Result<()> {
-        let rows = pairs.into_iter().map(|(key, value)| vec![dim(key), value]).collect();
-        self.stdout_bytes(self.draw(Stream::Stdout, &[], rows).as_bytes())
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        let rows: Vec<Vec<Cell>> = given.map(|(key, value)| vec![dim(key), value]).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let form = Form { wide: true, ..self.form(Stream::Stdout, Fit::Flow) };
+        self.stdout_bytes(table::draw(form, &[], rows).as_bytes())
+    }
+
+    /// How a table is drawn; `piped` is how it fits where there is no terminal.
+    fn form(&self, stream: Stream, piped: Fit) -> Form {
+        let (terminal, color) = match stream {
+            Stream::Stdout => (self.width_stdout, self.color_stdout),
+            Stream::Stderr => (self.width_stderr, self.color_stderr),
+        };
+        let (fit, width) = match terminal {
+            _ if self.wide => (Fit::Flow, PIPE_WIDTH),
+            Some(width) => (Fit::Wrap, width),
+            None => (piped, PIPE_WIDTH),
+        };
+        Form { fit, width: usize::from(width), color, wide: self.wide }
     }
 
     /// A line of data.
@@ -281,235 +254,75 @@ impl Output {
         self.stderr_bytes(text.as_bytes());
     }
 
-    /// "3s ago" for a person, RFC 3339 for everything else.
+    /// A time in a table: `3 min ago`; with `--wide`, to the second.
     pub(crate) fn time(&self, time: Timestamp) -> String {
-        if self.stdout_terminal { relative(time, Timestamp::from_system(SystemTime::now())) } else { time.to_string() }
+        if self.wide { words::exact(time) } else { words::relative(time, now()) }
     }
 
     pub(crate) fn time_or_dash(&self, time: Option<Timestamp>) -> String {
         time.map_or_else(|| "-".to_owned(), |t| self.time(t))
     }
 
-    /// Draws a table within the width of its stream. A header that starts with `?` may be left out for that.
-    fn draw(&self, stream: Stream, headers: &[&str], mut rows: Vec<Vec<Cell>>) -> String {
-        let (width, color) = match stream {
-            Stream::Stdout => (self.width_stdout, self.color_stdout),
-            Stream::Stderr => (self.width_stderr, self.color_stderr),
-        };
-        let mut headers = headers.to_vec();
-        while let Some(column) = width.and_then(|width| dispensable(&headers, &rows, usize::from(width))) {
-            headers.remove(column);
-            for row in &mut rows {
-                row.remove(column);
-            }
-        }
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).force_no_tty();
-        if let Some(width) = width {
-            table.set_width(width);
-        }
-        if color {
-            table.enforce_styling();
-        }
-        if !headers.is_empty() {
-            let bold =
-                |text: &&str| comfy_table::Cell::new(text.trim_start_matches('?')).add_attribute(Attribute::Bold);
-            table.set_header(headers.iter().map(bold).collect::<Vec<_>>());
-        }
-        for row in rows {
-            table.add_row(row.into_iter().map(toned).collect::<Vec<_>>());
-        }
-        let columns = table.column_count();
-        for (index, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, if index + 1 == columns { 0 } else { 2 }));
-            // An id in two pieces can't be copied.
-            if headers.get(index) == Some(&"ID") && width.is_some_and(|width| width >= ID_WHOLE_WIDTH) {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
-        }
-        let mut text = table.trim_fmt();
-        text.push('\n');
-        text
+    /// A time where one thing is shown: `2026-11-18 16:21:24Z (3 min ago)`.
+    pub(crate) fn moment(&self, time: Timestamp) -> String {
+        format!("{} ({})", words::exact(time), words::relative(time, now()))
+    }
+
+    pub(crate) fn moment_or_dash(&self, time: Option<Timestamp>) -> String {
+        time.map_or_else(|| "-".to_owned(), |t| self.moment(t))
+    }
+
+    /// An id inside the text of a table.
+    pub(crate) fn id(&self, id: &str) -> String {
+        if self.wide { id.to_owned() } else { brief_id(id) }
     }
 }
 
-/// The column to leave out next, the last of those that may be, where the table is too wide.
-fn dispensable(headers: &[&str], rows: &[Vec<Cell>], width: usize) -> Option<usize> {
-    let natural = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).flat_map(|cell| cell.text.lines());
-        let widest = cells.map(|line| line.chars().count()).max().unwrap_or(0);
-        let whole = widest.max(headers[column].trim_start_matches('?').len());
-        if headers[column] == "ID" { whole } else { whole.min(WRAPPED_WIDTH) }
-    };
-    let wanted: usize = (0..headers.len()).map(|column| natural(column) + 2).sum();
-    if wanted <= width + 2 {
-        return None;
-    }
-    headers.iter().rposition(|header| header.starts_with('?'))
-}
-
-fn toned(cell: Cell) -> comfy_table::Cell {
-    let drawn = comfy_table::Cell::new_owned(cell.text);
-    match cell.tone {
-        Tone::Plain => drawn,
-        Tone::Good => drawn.fg(comfy_table::Color::Green),
-        Tone::Bad => drawn.fg(comfy_table::Color::Red),
-        Tone::Busy => drawn.fg(comfy_table::Color::Yellow),
-        Tone::Dim => drawn.add_attribute(Attribute::Dim),
-        Tone::Strong => drawn.add_attribute(Attribute::Bold),
-    }
-}
-
-/// Text of others must not steer the terminal.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
-}
-
-fn relative(time: Timestamp, now: Timestamp) -> String {
-    if time > now {
-        return format!("in {}", short(time.since(now)));
-    }
-    format!("{} ago", short(now.since(time)))
-}
-
-/// A duration in its largest unit, or two of them where one is too coarse.
-pub(crate) fn short(duration: Duration) -> String {
-    let s = duration.as_secs();
-    match s {
-        0 => format!("{}ms", duration.as_millis()),
-        1..60 => format!("{s}s"),
-        60..600 if !s.is_multiple_of(60) => format!("{}m{}s", s / 60, s % 60),
-        60..3600 => format!("{}m", s / 60),
-        3600..36_000 if !(s / 60).is_multiple_of(60) => format!("{}h{}m", s / 3600, s / 60 % 60),
-        3600..172_800 => format!("{}h", s / 3600),
-        _ => format!("{}d", s / 86_400),
-    }
-}
-
-/// `1.5 GiB`, `512 MiB`.
-pub(crate) fn bytes(count: u64) -> String {
-    let mut value = count as f64;
-    let mut units = ["B", "KiB", "MiB", "GiB", "TiB"].iter();
-    let mut unit = units.next().copied().unwrap_or_default();
-    for next in units {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
-    let text = format!("{value:.1}");
-    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+fn now() -> Timestamp {
+    Timestamp::from_system(SystemTime::now())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn output(width: Option<u16>, color: bool) -> Output {
+    fn output(wide: bool) -> Output {
         Output {
             json: false,
+            wide,
             stdout_terminal: false,
             stderr_terminal: false,
             live: false,
-            color_stdout: color,
-            color_stderr: color,
-            width_stdout: width,
-            width_stderr: width,
+            color_stdout: false,
+            color_stderr: false,
+            width_stdout: None,
+            width_stderr: Some(72),
         }
     }
 
     #[test]
-    fn a_table_fits_the_width() {
-        let id = "job0123456789abcdefghijklm";
-        let text = "group actions is busy with another job that takes its time (4 of 4 slots taken)";
-        let rows =
-            || vec![vec![strong(id), status("queued"), cell(text)], vec![strong(id), status("finished"), cell("")]];
-        for width in [40, 60, 100] {
-            for color in [false, true] {
-                let drawn = output(Some(width), color).draw(Stream::Stdout, &["ID", "STATUS", "WHY"], rows());
-                for line in drawn.lines() {
-                    let plain: String = strip(line);
-                    assert!(plain.chars().count() <= usize::from(width), "{width}: {plain:?}");
-                }
-            }
-        }
-        let wide = output(None, false).draw(Stream::Stdout, &["ID", "STATUS", "WHY"], rows());
+    fn a_pipe_gets_100_columns_and_wide_gets_everything() {
+        let form = |wide, stream, piped| output(wide).form(stream, piped);
+        let list = form(false, Stream::Stdout, Fit::Cut);
+        assert_eq!((list.fit, list.width, list.wide), (Fit::Cut, 100, false));
+        assert_eq!(form(false, Stream::Stdout, Fit::Flow).fit, Fit::Flow, "what is nowhere else is not cut");
         assert_eq!(
-            wide,
-            format!("ID{:26}STATUS    WHY\n{id}  queued    {text}\n{id}  finished\n", ""),
-            "a pipe gets one line for each"
+            (form(true, Stream::Stdout, Fit::Cut).fit, form(true, Stream::Stderr, Fit::Cut).wide),
+            (Fit::Flow, true)
         );
-    }
-
-    fn strip(line: &str) -> String {
-        let mut out = String::new();
-        let mut chars = line.chars();
-        while let Some(c) = chars.next() {
-            if c == '\u{1b}' {
-                for c in chars.by_ref() {
-                    if c.is_ascii_alphabetic() {
-                        break;
-                    }
-                }
-            } else {
-                out.push(c);
-            }
-        }
-        out
+        let terminal = form(false, Stream::Stderr, Fit::Cut);
+        assert_eq!((terminal.fit, terminal.width), (Fit::Wrap, 72));
     }
 
     #[test]
-    fn a_narrow_terminal_loses_columns_before_ids() {
+    fn tables_say_how_long_ago_and_details_when() {
+        let then = now().plus_s(-180);
+        let to_the_second = words::exact(then);
+        assert_eq!(output(false).time(then), "3 min ago");
+        assert_eq!(output(true).time(then), to_the_second);
+        assert_eq!(output(false).moment(then), format!("{to_the_second} (3 min ago)"));
+        assert_eq!(output(false).moment_or_dash(None), "-");
         let id = "job0123456789abcdefghijklm";
-        let headers = ["ID", "?TYPE", "STATUS", "?CREATED", "WHY"];
-        let row = || vec![strong(id), cell("actions-workflow"), status("queued"), dim("3s ago"), cell("no runner yet")];
-        let first = |width| output(width, false).draw(Stream::Stdout, &headers, vec![row()]);
-        let names = |text: String| text.lines().next().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "));
-        for (width, expected) in [
-            (None, "ID TYPE STATUS CREATED WHY"),
-            (Some(100), "ID TYPE STATUS CREATED WHY"),
-            (Some(72), "ID TYPE STATUS WHY"),
-            (Some(60), "ID STATUS WHY"),
-        ] {
-            assert!(first(width).contains(id), "{width:?}");
-            assert_eq!(names(first(width)).as_deref(), Some(expected), "{width:?}");
-        }
-    }
-
-    #[test]
-    fn colour_only_where_it_is_wanted() {
-        let row = || vec![vec![status("failed")]];
-        assert!(!output(None, false).draw(Stream::Stdout, &["S"], row()).contains('\u{1b}'));
-        assert!(output(None, true).draw(Stream::Stdout, &["S"], row()).contains('\u{1b}'));
-    }
-
-    #[test]
-    fn escapes_in_names_do_not_reach_the_terminal() {
-        assert_eq!(cell("a\u{1b}[31mb").text, "a\u{fffd}[31mb");
-    }
-
-    #[test]
-    fn durations_sizes_and_times_are_short() {
-        for (ms, text) in [
-            (5, "5ms"),
-            (3_000, "3s"),
-            (60_000, "1m"),
-            (90_000, "1m30s"),
-            (700_000, "11m"),
-            (3_600_000, "1h"),
-            (5_400_000, "1h30m"),
-            (100_000_000, "27h"),
-            (864_000_000, "10d"),
-        ] {
-            assert_eq!(short(Duration::from_millis(ms)), text);
-        }
-        for (count, text) in [(0, "0 B"), (1023, "1023 B"), (1 << 20, "1 MiB"), (3 << 29, "1.5 GiB")] {
-            assert_eq!(bytes(count), text);
-        }
-        let now = Timestamp::from_micros(1_800_000_000_000_000);
-        assert_eq!(relative(now.plus_s(-3), now), "3s ago");
-        assert_eq!(relative(now.plus_s(120), now), "in 2m");
-        assert_eq!(output(None, false).time(now), now.to_string());
+        assert_eq!((output(false).id(id).as_str(), output(true).id(id).as_str()), ("job…fghijklm", id));
     }
 }

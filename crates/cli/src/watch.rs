@@ -49,109 +49,162 @@ type Asked = Pin<Box<dyn Future<Output = std::result::Result<Job, ClientError>> 
 pub(crate) async fn watch(client: &Client, out: &Output, job: Job, log: Log) -> Result<Watched> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut ticks = tokio::time::interval(Duration::from_millis(TICK_MS));
-    let mut tail: Option<BoxStream<'static, _>> = match log {
-        Log::Show | Log::Await => Some(client.tail(&job.log_stream_id, None)),
-        Log::Ignore => None,
-    };
-    let mut printer = Printer::new(out);
-    let mut progress = Progress::new(out);
-    let mut pace_ms = LOOK_MS_MIN;
-    // A job that is taken at once needs no word about why it waits.
-    let mut look = look_again(client, &job, if log == Log::Ignore { LOOK_MS_MIN } else { FIRST_LOOK_MS });
     let mut cancel: Option<Asked> = None;
     let mut interrupted = false;
-    let mut away_since: Option<Instant> = None;
-    let mut ended_at: Option<Instant> = None;
-    let mut job = job;
-
+    let mut watch = Watch::new(client, out, job, log);
     loop {
         tokio::select! {
-            item = next(&mut tail) => match item {
-                Some(Ok(Tail::Chunk(chunk))) => {
-                    if log == Log::Show {
-                        progress.clear();
-                        printer.chunk(&chunk)?;
-                    }
+            item = next(&mut watch.tail) => watch.heard(item)?,
+            answer = &mut watch.look => {
+                watch.seen(answer)?;
+                if watch.is_over() {
+                    watch.finish()?;
+                    return Ok(Watched::Ended(Box::new(watch.job)));
                 }
-                Some(Ok(Tail::End { .. })) | None => {
-                    tail = None;
-                    look = look_again(client, &job, 0);
-                    pace_ms = LOOK_MS_MIN;
-                }
-                Some(Err(error)) => {
-                    progress.clear();
-                    out.warn(&format!("the log can't be followed any more: {error}"));
-                    out.hint(&format!("`ferry logs {}` shows it", job.id));
-                    tail = None;
-                }
-            },
-            answer = &mut look => {
-                match answer {
-                    Ok(now) => {
-                        if now.status != job.status {
-                            pace_ms = LOOK_MS_MIN;
-                        }
-                        if away_since.take().is_some() {
-                            out.note("the control plane is back");
-                        }
-                        job = now;
-                        say_where_it_stands(&job, &mut progress, out, printer.used);
-                    }
-                    Err(error) if error.is_transient() => {
-                        let since = *away_since.get_or_insert_with(|| {
-                            progress.clear();
-                            out.warn(&format!("{error}; the job goes on, still trying"));
-                            Instant::now()
-                        });
-                        if since.elapsed() > AWAY_MAX {
-                            return Err(error.into());
-                        }
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-                if away_since.is_none() && has_ended(&job) {
-                    let since = *ended_at.get_or_insert_with(Instant::now);
-                    let patience = if job.status == JobState::Unknown { UNKNOWN_WAIT } else { LOG_WAIT };
-                    let late = since.elapsed() > patience;
-                    if tail.is_none() || late {
-                        if late && job.status != JobState::Unknown {
-                            out.warn("the end of the log has not arrived yet");
-                            out.hint(&format!("`ferry logs {}` shows it when it has", job.id));
-                        }
-                        progress.clear();
-                        printer.finish()?;
-                        return Ok(Watched::Ended(Box::new(job)));
-                    }
-                } else {
-                    ended_at = None;
-                }
-                look = look_again(client, &job, pace_ms);
-                pace_ms = (pace_ms * 2).min(LOOK_MS_MAX);
+                watch.look_later();
             }
             answer = asked(&mut cancel) => {
                 cancel = None;
                 match answer {
-                    Ok(now) => job = now,
+                    Ok(now) => watch.job = now,
                     // It ended by itself meanwhile.
                     Err(error) if error.status() == Some(409) => {}
                     Err(error) => out.warn(&format!("can't cancel: {error}")),
                 }
-                look = look_again(client, &job, 0);
-                pace_ms = LOOK_MS_MIN;
+                watch.look_now();
             }
             _ = interrupts.recv() => {
-                progress.clear();
+                watch.progress.clear();
                 if interrupted {
-                    out.note(&leaving(&job, cancel.is_some()));
+                    out.note(&leaving(&watch.job, cancel.is_some()));
                     return Ok(Watched::Left);
                 }
                 interrupted = true;
-                out.note("cancelling; Ctrl-C again leaves without waiting");
-                let (client, id) = (client.clone(), job.id.clone());
+                out.note("cancelling; press Ctrl-C again to exit without waiting");
+                let (client, id) = (client.clone(), watch.job.id.clone());
                 cancel = Some(Box::pin(async move { client.cancel_job(&id).await }));
             }
-            _ = ticks.tick() => progress.tick(),
+            _ = ticks.tick() => watch.progress.tick(),
         }
+    }
+}
+
+/// What is known while a job is waited for.
+struct Watch<'a> {
+    client: &'a Client,
+    out: &'a Output,
+    job: Job,
+    log: Log,
+    tail: Option<BoxStream<'static, std::result::Result<Tail, ClientError>>>,
+    printer: Printer<'a>,
+    progress: Progress<'a>,
+    look: Asked,
+    pace_ms: u64,
+    /// Since when the control plane is away.
+    away_since: Option<Instant>,
+    /// Since when the job has ended.
+    ended_at: Option<Instant>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(client: &'a Client, out: &'a Output, job: Job, log: Log) -> Self {
+        // A job that is taken at once needs no word about why it waits.
+        let first_look_ms = if log == Log::Ignore { LOOK_MS_MIN } else { FIRST_LOOK_MS };
+        Self {
+            client,
+            out,
+            log,
+            tail: (log != Log::Ignore).then(|| client.tail(&job.log_stream_id, None)),
+            printer: Printer::new(out),
+            progress: Progress::new(out),
+            look: look_again(client, &job, first_look_ms),
+            pace_ms: LOOK_MS_MIN,
+            away_since: None,
+            ended_at: None,
+            job,
+        }
+    }
+
+    fn look_now(&mut self) {
+        self.look = look_again(self.client, &self.job, 0);
+        self.pace_ms = LOOK_MS_MIN;
+    }
+
+    fn look_later(&mut self) {
+        self.look = look_again(self.client, &self.job, self.pace_ms);
+        self.pace_ms = (self.pace_ms * 2).min(LOOK_MS_MAX);
+    }
+
+    /// Takes what the log says next.
+    fn heard(&mut self, item: Option<std::result::Result<Tail, ClientError>>) -> Result<()> {
+        match item {
+            Some(Ok(Tail::Chunk(chunk))) => {
+                if self.log == Log::Show {
+                    self.progress.clear();
+                    self.printer.chunk(&chunk)?;
+                }
+            }
+            Some(Ok(Tail::End { .. })) | None => {
+                self.tail = None;
+                self.look_now();
+            }
+            Some(Err(error)) => {
+                self.progress.clear();
+                self.out.warn(&format!("can't follow the log any more: {error}"));
+                self.out.hint(&format!("run `ferry logs {}` to see it", self.job.id));
+                self.tail = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the job as it is now. A control plane that is away is an error only after a while.
+    fn seen(&mut self, answer: std::result::Result<Job, ClientError>) -> Result<()> {
+        match answer {
+            Ok(now) => {
+                if now.status != self.job.status {
+                    self.pace_ms = LOOK_MS_MIN;
+                }
+                if self.away_since.take().is_some() {
+                    self.out.note("the control plane is back");
+                }
+                self.job = now;
+                say_where_it_stands(&self.job, &mut self.progress, self.out, self.printer.used);
+                Ok(())
+            }
+            Err(error) if error.is_transient() => {
+                if self.away_since.is_none() {
+                    self.progress.clear();
+                    self.out.warn(&format!("{error}; the job continues, retrying"));
+                }
+                if self.away_since.get_or_insert_with(Instant::now).elapsed() > AWAY_MAX {
+                    return Err(error.into());
+                }
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the job has ended and its log is whole, or has been waited for long enough.
+    fn is_over(&mut self) -> bool {
+        if self.away_since.is_some() || !has_ended(&self.job) {
+            self.ended_at = None;
+            return false;
+        }
+        let since = *self.ended_at.get_or_insert_with(Instant::now);
+        let unknown = self.job.status == JobState::Unknown;
+        let late = since.elapsed() > if unknown { UNKNOWN_WAIT } else { LOG_WAIT };
+        if late && !unknown {
+            self.out.warn("the end of the log has not arrived yet");
+            self.out.hint(&format!("run `ferry logs {}` in a while to see all of it", self.job.id));
+        }
+        late || self.tail.is_none()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.progress.clear();
+        self.printer.finish()
     }
 }
 
@@ -259,11 +312,13 @@ fn say_where_it_stands(job: &Job, progress: &mut Progress<'_>, out: &Output, log
 fn leaving(job: &Job, asking: bool) -> String {
     let id = &job.id;
     if job.cancel_requested_at.is_some() {
-        format!("left; the cancellation of job {id} is under way, `ferry jobs get {id}` shows how it ends")
+        format!("stopped waiting; job {id} is being cancelled. Run `ferry jobs get {id}` to see how it ends")
     } else if asking {
-        format!("left; job {id} may go on, the cancellation is not confirmed: see `ferry jobs get {id}`")
+        format!("stopped waiting; the cancellation of job {id} is not confirmed. Run `ferry jobs get {id}` to check")
     } else {
-        format!("left; job {id} goes on: `ferry jobs wait {id}` waits for it, `ferry jobs cancel {id}` ends it")
+        format!(
+            "stopped waiting; job {id} continues. Run `ferry jobs wait {id}` to wait, or `ferry jobs cancel {id}` to cancel it"
+        )
     }
 }
 
@@ -312,9 +367,9 @@ pub(crate) mod tests {
     #[test]
     fn leaving_says_what_becomes_of_the_job() {
         let mut job = job(JobState::Running);
-        assert!(leaving(&job, false).contains("goes on"));
+        assert!(leaving(&job, false).contains("continues"));
         assert!(leaving(&job, true).contains("not confirmed"));
         job.cancel_requested_at = Some(job.created_at);
-        assert!(leaving(&job, false).contains("under way"));
+        assert!(leaving(&job, false).contains("is being cancelled"));
     }
 }

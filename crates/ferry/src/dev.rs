@@ -19,28 +19,31 @@ use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Args)]
 pub(crate) struct DevArgs {
-    /// Where everything lies
+    /// Directory for all data
     #[arg(long, env = "FERRY_DEV_DIR", default_value = ".ferry")]
     data_dir: PathBuf,
-    /// `sqlite:DIR` or `postgres://…`; SQLite in the data directory when absent
+    /// `sqlite:DIR` or `postgres://…` [default: SQLite in the data directory]
     #[arg(long)]
     database: Option<String>,
-    /// Port of the Control API; 0 = any that is free
+    /// Port of the Control API; 0 takes any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Port of the Runner API; 0 = any that is free
+    /// Port of the Runner API; 0 takes any free port
     #[arg(long, default_value_t = 0)]
     runner_port: u16,
+    /// Name of the org to create
     #[arg(long, default_value = "demo")]
     org: String,
+    /// Name of the app to create
     #[arg(long, default_value = "hello")]
     app: String,
+    /// Name of the install to create
     #[arg(long, default_value = "local")]
     install: String,
-    /// A path outside the data directory that scripts may write to; may be given more than once
+    /// Path outside the data directory that scripts may write to; repeatable
     #[arg(long = "allow-path")]
     allow_paths: Vec<PathBuf>,
-    /// Do not write a CLI context
+    /// Don't write a CLI context
     #[arg(long)]
     no_context: bool,
 }

@@ -15,7 +15,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(name = "ferry", version, about = "Runs a vendor's software inside its customers' own clouds", after_help = cli::EXIT_CODES)]
+#[command(name = "ferry", version, about = "Deploy and operate software in your customers' clouds", after_help = cli::EXIT_CODES)]
 struct Ferry {
     #[command(flatten)]
     global: cli::Global,
@@ -29,11 +29,11 @@ enum Top {
     Client(cli::Command),
     /// Run the control plane
     Server(serve::ServerArgs),
-    /// Bring up the whole system on this machine: control plane, build runner and one install runner
+    /// Run the whole system on this machine
     Dev(dev::DevArgs),
-    /// Work on the control plane's own data, beside it
+    /// Back up, restore and check the control plane's data
     Admin(serve::AdminArgs),
-    /// Simulate a fleet in which everything goes wrong, and check that the invariants hold
+    /// Simulate a failing fleet and check the invariants
     Sim(simulate::SimArgs),
     /// Write shell completions
     Completions(cli::CompletionsArgs),
@@ -107,5 +107,146 @@ mod generated {
             let committed = fs_err::read_to_string(&path).unwrap_or_default();
             assert!(committed == text, "docs/cli.md is old: run `make generate`");
         }
+    }
+}
+
+/// What holds for every command, known by walking the whole command line.
+#[cfg(test)]
+mod every_command {
+    use std::ffi::OsString;
+
+    use clap::parser::ValueSource;
+    use clap::{Arg, ArgMatches, Command, CommandFactory as _};
+
+    /// Commands that do something, each by its words.
+    fn leaves(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
+        let mut inner = command.get_subcommands().filter(|inner| inner.get_name() != "help").peekable();
+        if inner.peek().is_none() {
+            found.push((words.to_vec(), command.clone()));
+        }
+        for inner in inner {
+            leaves(inner, &[words, &[inner.get_name().to_owned()]].concat(), found);
+        }
+    }
+
+    fn all() -> Vec<(Vec<String>, Command)> {
+        let mut command = super::Ferry::command();
+        command.build();
+        let mut found = Vec::new();
+        leaves(&command, &[], &mut found);
+        assert!(found.len() > 100, "{}", found.len());
+        found
+    }
+
+    /// What the command itself was told.
+    fn innermost(matches: &ArgMatches) -> &ArgMatches {
+        matches.subcommand().map_or(matches, |(_, inner)| innermost(inner))
+    }
+
+    /// The option as it is typed, and the value that it must have then.
+    fn typed(option: &Arg) -> (Vec<String>, Vec<OsString>) {
+        let long = format!("--{}", option.get_long().expect("a long name"));
+        match option.get_possible_values().first() {
+            _ if !option.get_action().takes_values() => (vec![long], Vec::new()),
+            // A flag of its own kind, like `--color`.
+            Some(value) => {
+                let value = value.get_name().to_owned();
+                (vec![long, value.clone()], vec![value.into()])
+            }
+            None => (vec![long, "some-value".into()], vec!["some-value".into()]),
+        }
+    }
+
+    #[test]
+    fn global_options_work_before_and_after_it() {
+        let root = super::Ferry::command();
+        let options: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
+        let names: Vec<&str> = options.iter().filter_map(|arg| arg.get_long()).collect();
+        assert_eq!(names, ["json", "context", "url", "token", "org", "wide", "color", "plain", "ca-file"]);
+        for (words, _) in all() {
+            for option in &options {
+                let (typed, value) = typed(option);
+                let mut between = words.clone();
+                between.splice(1..1, typed.iter().cloned());
+                for line in [[typed.clone(), words.clone()].concat(), [words.clone(), typed].concat(), between] {
+                    let whole = std::iter::once("ferry".to_owned()).chain(line.iter().cloned());
+                    // What the command needs besides is not the question here.
+                    let matches = super::Ferry::command().ignore_errors(true).get_matches_from(whole);
+                    let told = innermost(&matches);
+                    let id = option.get_id().as_str();
+                    let line = line.join(" ");
+                    assert_eq!(told.value_source(id), Some(ValueSource::CommandLine), "{line}");
+                    if !value.is_empty() {
+                        let raw: Vec<OsString> = told.get_raw(id).into_iter().flatten().map(Into::into).collect();
+                        assert_eq!(raw, value, "{line}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a new user reads: a sentence about every command, in few words, and one about each of its arguments.
+    #[test]
+    fn everything_is_explained() {
+        let mut wrong = Vec::new();
+        for (words, command) in all() {
+            let words = words.join(" ");
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let length = about.split_whitespace().count();
+            if length == 0 || length > 12 {
+                wrong.push(format!("{words}: {length} words: {about}"));
+            }
+            for arg in command.get_arguments() {
+                if arg.get_help().is_none() {
+                    wrong.push(format!("{words}: `{}` is not explained", arg.get_id()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// A command asks by way of `cli::args::Yes`, so one that asks has the flag. Here: the flag is the same everywhere.
+    #[test]
+    fn yes_means_the_same_everywhere() {
+        let mut found = Vec::new();
+        for (words, command) in all() {
+            for arg in command.get_arguments() {
+                let is_yes = arg.get_id() == "yes";
+                assert_eq!(arg.get_long() == Some("yes"), is_yes, "{words:?}");
+                assert_eq!(arg.get_short() == Some('y'), is_yes, "{words:?} {}", arg.get_id());
+                if is_yes {
+                    let help = arg.get_help().map(ToString::to_string);
+                    assert_eq!(help.as_deref(), Some("Go ahead without asking"), "{words:?}");
+                    assert!(arg.get_long_help().is_none() && !arg.get_action().takes_values(), "{words:?}");
+                    found.push(words.join(" "));
+                }
+            }
+        }
+        let expected = [
+            "installs sync",
+            "installs inputs",
+            "installs provision",
+            "installs deploy",
+            "installs teardown",
+            "installs reprovision",
+            "installs deprovision",
+            "installs rollback",
+            "installs drift",
+            "installs erase-telemetry",
+            "installs forget",
+            "apps retire",
+            "apps delete",
+            "workflows watch",
+            "states restore",
+            "states unlock",
+            "runbooks run",
+            "jobs erase-log",
+            "runners revoke",
+            "tokens revoke",
+        ];
+        found.sort();
+        let mut expected = expected.map(str::to_owned).to_vec();
+        expected.sort();
+        assert_eq!(found, expected);
     }
 }

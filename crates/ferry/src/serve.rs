@@ -19,7 +19,7 @@ pub(crate) struct ServerArgs {
 
 #[derive(Args)]
 struct ConfigFile {
-    /// The configuration file; every key can also be set by a FERRY_* variable
+    /// Configuration file; a FERRY_* variable can set each key, too
     #[arg(long = "config", env = "FERRY_SERVER_CONFIG")]
     config_file: Option<PathBuf>,
 }
@@ -32,10 +32,13 @@ impl ConfigFile {
 
 #[derive(Subcommand)]
 enum ServerCommand {
-    /// Print every setting, its value, and where that came from
+    /// Print every setting, its value and its origin
     Config,
     /// Print the API document (control or runner)
-    Openapi { which: String },
+    Openapi {
+        /// `control` or `runner`
+        which: String,
+    },
 }
 
 #[derive(Args)]
@@ -48,21 +51,38 @@ pub(crate) struct AdminArgs {
 
 #[derive(Subcommand)]
 enum AdminCommand {
-    /// Make the first account, and print its token once
+    /// Create the first account and print its token once
     Bootstrap {
+        /// E-mail address of the account
         #[arg(long)]
         email: String,
     },
-    /// Write a backup of the databases and the blobs (embedded storage; while the server runs). The master key is not in it
-    Backup { file: PathBuf },
-    /// Unpack a backup into an empty data directory, beside the same master key
-    Restore { file: PathBuf },
-    /// Make a new master key, wrap all keys under it, and leave the older ones in the file for the servers that still run
+    /// Back up the databases and blobs of embedded storage
+    ///
+    /// The server can keep running. The backup does not contain the master key.
+    Backup {
+        /// File to write
+        file: PathBuf,
+    },
+    /// Restore a backup into an empty data directory
+    ///
+    /// Needs the same master key.
+    Restore {
+        /// Backup to read
+        file: PathBuf,
+    },
+    /// Create a new master key and encrypt all keys with it
+    ///
+    /// The file keeps the older master keys for servers that are still running.
     RotateMasterKey,
-    /// Check that logs are whole, and that rows and stored objects match; changes nothing
+    /// Check that logs, rows and stored objects are complete
+    ///
+    /// Changes nothing.
     #[command(alias = "verify-logs")]
     Verify,
-    /// Make a new signing key, endorsed by the one before; running servers take it up within a minute
+    /// Create a new signing key
+    ///
+    /// The previous key signs it. Running servers use it within a minute.
     RotateSigningKey,
 }
 

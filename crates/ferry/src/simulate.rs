@@ -16,8 +16,10 @@ pub(crate) struct SimArgs {
     /// How many seeds to run
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
     seeds: u64,
+    /// Number of runners
     #[arg(long, default_value_t = 100)]
     runners: usize,
+    /// Number of jobs
     #[arg(long, default_value_t = 1000)]
     jobs: usize,
     /// What may go wrong: all, none, or a list of crash, executor, machine, server, storage, network, duplicate, wakeup,

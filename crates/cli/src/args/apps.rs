@@ -1,10 +1,12 @@
-//! What is typed about apps.
+//! What is typed about apps, their variables and policies.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use policy::PolicyKind;
 
-use super::{key_value, name};
+use super::values::{key_value, name};
+use super::{Limit, Yes};
 
 #[derive(Debug, Subcommand)]
 pub enum Apps {
@@ -13,8 +15,10 @@ pub enum Apps {
     List,
     /// Create an app
     Create {
+        /// Name of the new app
         #[arg(value_parser = name)]
         name: String,
+        /// Description of the app
         #[arg(long, default_value = "")]
         description: String,
     },
@@ -26,19 +30,20 @@ pub enum Apps {
     },
     /// Create a commented example app in a new directory
     Init {
-        /// Its name is the app's name
+        /// Directory to create; its name becomes the app's name
         dir: PathBuf,
     },
     /// Check an app's files and report every problem
     Validate(AppDir),
     /// Check an app's files, show the changes, and activate them
     ///
-    /// The app's name is that of the directory; an app that does not exist yet is created.
+    /// The directory's name is the app's name. Creates the app if it does not exist yet.
     Sync(SyncApp),
     /// Show the dependency graph of the components
     Graph {
         #[command(flatten)]
         dir: AppDir,
+        /// Output format
         #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
         format: GraphFormat,
     },
@@ -48,7 +53,7 @@ pub enum Apps {
         #[arg(value_parser = name)]
         app: String,
         #[command(flatten)]
-        limit: super::Limit,
+        limit: Limit,
     },
     /// Compare two versions, or a directory with the active version
     Diff {
@@ -58,7 +63,7 @@ pub enum Apps {
         from: Option<String>,
         /// The newer version [default: the active one]
         to: Option<String>,
-        /// The app that a directory is compared with, where it has another name
+        /// App to compare a directory with [default: the directory's name]
         #[arg(long = "app", value_name = "APP", value_parser = name)]
         with: Option<String>,
     },
@@ -87,10 +92,10 @@ pub enum Apps {
         app: String,
         /// Name of the component or action
         what: String,
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
-    /// Values that all installs of an app see, as `.nuon.app.variables.NAME`
+    /// Variables of an app, which all its installs see
     #[command(subcommand, visible_alias = "variable")]
     Variables(Variables),
     /// Rename an app
@@ -98,6 +103,7 @@ pub enum Apps {
         /// Name or id
         #[arg(value_parser = name)]
         app: String,
+        /// New name
         #[arg(value_parser = name)]
         to: String,
     },
@@ -106,8 +112,8 @@ pub enum Apps {
         /// Name or id
         #[arg(value_parser = name)]
         app: String,
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
 }
 
@@ -134,7 +140,7 @@ pub struct SyncApp {
     /// Only show what would change
     #[arg(long)]
     pub plan: bool,
-    /// Do not wait for the builds
+    /// Return without waiting for the builds
     #[arg(long)]
     pub no_wait: bool,
     /// Check on every save, and sync if there is no error
@@ -164,9 +170,10 @@ pub enum Variables {
         /// App, by name or id
         #[arg(value_parser = name)]
         app: String,
+        /// Variables to set
         #[arg(value_name = "NAME=VALUE", required_unless_present = "stdin", value_parser = key_value)]
         variables: Vec<(String, String)>,
-        /// Read this input from stdin, so that a secret never appears in the process list
+        /// Read this variable from stdin, so that a secret never appears in the process list
         #[arg(long, value_name = "NAME")]
         stdin: Option<String>,
     },
@@ -175,6 +182,48 @@ pub enum Variables {
         /// App, by name or id
         #[arg(value_parser = name)]
         app: String,
+        /// Name of the variable
         name: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Policies {
+    /// Test an app's Rego policies on a plan, manifests or an image
+    ///
+    /// Runs the rules `test_…` in `NAME_test.rego` beside `NAME.rego`. Exits with 1 if a policy denies the input or a test fails.
+    /// Needs no control plane.
+    Test(Box<TestPolicies>),
+}
+
+#[derive(Debug, Args)]
+pub struct TestPolicies {
+    /// Directory of the app
+    #[arg(default_value = ".")]
+    pub dir: PathBuf,
+    /// Only this policy
+    #[arg(long, value_name = "NAME")]
+    pub policy: Option<String>,
+    /// Plan (`terraform show -json`), or Kubernetes objects as YAML or JSON; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// Image to evaluate
+    #[arg(long, value_name = "NAME:TAG", conflicts_with = "input")]
+    pub image: Option<String>,
+    /// Image metadata as JSON, like `signed` and `sbom`
+    #[arg(long, value_name = "FILE", requires = "image")]
+    pub metadata: Option<PathBuf>,
+    /// Only policies of this type [default: all that apply to the input]
+    #[arg(long, value_name = "TYPE", value_parser = kind)]
+    pub kind: Option<PolicyKind>,
+    /// Only policies that apply to this component
+    #[arg(long, value_name = "NAME")]
+    pub component: Option<String>,
+}
+
+fn kind(text: &str) -> Result<PolicyKind, String> {
+    PolicyKind::parse(text).filter(|kind| kind.is_rego()).ok_or_else(|| {
+        let rego: Vec<&str> = PolicyKind::ALL.iter().filter(|kind| kind.is_rego()).map(|kind| kind.as_str()).collect();
+        format!("expected one of {}", rego.join(", "))
+    })
 }

@@ -1,8 +1,12 @@
-//! What is typed about workflows, their steps, and what starts them.
+//! What is typed about workflows, their steps, actions and runbooks.
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{LogOptions, name, variable};
+use super::values::{cpu_millis, duration, key_value, name, size, variable};
+use super::{ApproveAll, Limit, LogOptions};
 
 /// How a workflow is started.
 #[derive(Debug, Clone, Args)]
@@ -10,13 +14,182 @@ pub struct Start {
     /// Only show what would change
     #[arg(long)]
     pub plan_only: bool,
-    /// Approve all its plans without asking
-    #[arg(long, short = 'y')]
-    pub approve_all: bool,
+    #[command(flatten)]
+    pub yes: ApproveAll,
     /// Role in the customer's account for its steps, instead of the app's
     #[arg(long)]
     pub role: Option<String>,
-    /// Start it and return at once
+    /// Return without waiting
+    #[arg(long, short)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Workflows {
+    /// List workflows, newest first
+    #[command(visible_alias = "ls")]
+    List {
+        /// Only those of this install
+        #[arg(long, short, value_parser = name)]
+        install: Option<String>,
+        #[command(flatten)]
+        limit: Limit,
+    },
+    /// Show a workflow and its steps
+    Get {
+        /// Workflow, by id
+        id: String,
+    },
+    /// Follow a workflow and approve its plans
+    Watch {
+        /// Workflow, by id
+        id: String,
+        #[command(flatten)]
+        yes: ApproveAll,
+    },
+    /// Cancel a workflow and interrupt its running jobs
+    Cancel {
+        /// Workflow, by id
+        id: String,
+    },
+    /// Approve all current and future plans
+    ApproveAll {
+        /// Workflow, by id
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Steps {
+    /// Show what a plan would change
+    Plan {
+        /// Step, by id
+        id: String,
+    },
+    /// Approve a plan
+    Approve {
+        /// Step, by id
+        id: String,
+        /// Note about the decision
+        #[arg(long, default_value = "")]
+        note: String,
+    },
+    /// Deny a plan
+    Deny {
+        /// Step, by id
+        id: String,
+        /// Note about the decision
+        #[arg(long, default_value = "")]
+        note: String,
+        /// Continue the workflow without the step
+        #[arg(long)]
+        skip: bool,
+        /// With `--skip`: also skip everything that depends on the step
+        #[arg(long, requires = "skip")]
+        dependents: bool,
+    },
+    /// Retry a failed step; an apply is planned again
+    Retry {
+        /// Step, by id
+        id: String,
+    },
+    /// Skip a failed step
+    Skip {
+        /// Step, by id
+        id: String,
+    },
+    /// Show the log of a step
+    Logs {
+        /// Step, by id
+        id: String,
+        #[command(flatten)]
+        options: LogOptions,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Actions {
+    /// List the actions of an install's app, each with its last run
+    #[command(visible_alias = "ls")]
+    List {
+        /// Install, by name or id
+        #[arg(long, short, value_parser = name)]
+        install: String,
+    },
+    /// Run an action in an install
+    ///
+    /// Runs an action of the synced app by name, or a command, script or file that you pass. Exits with the exit code of the failed
+    /// step. Ctrl-C cancels the job; a second Ctrl-C exits without waiting.
+    Run(Box<RunAction>),
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(false))]
+pub struct RunAction {
+    /// Install, by name or id
+    #[arg(long, short, value_parser = name)]
+    pub install: String,
+    /// Action of the synced app, by name
+    #[arg(group = "what")]
+    pub action: Option<String>,
+    /// Command line for `sh -c`
+    #[arg(long, short, group = "what")]
+    pub command: Option<String>,
+    /// Script with any shebang; `-` reads stdin
+    #[arg(long, value_name = "FILE", group = "what")]
+    pub script: Option<PathBuf>,
+    /// Action file, with the keys of an app's action; `-` reads stdin
+    #[arg(long, short, value_name = "ACTION.toml", group = "what")]
+    pub file: Option<PathBuf>,
+    /// Run this command as a step; repeatable
+    #[arg(long, value_name = "NAME=COMMAND", group = "what", value_parser = key_value)]
+    pub step: Vec<(String, String)>,
+    /// Name of the action in lists
+    #[arg(long, conflicts_with = "action")]
+    pub name: Option<String>,
+    /// Environment variable; without `=`, the value comes from this shell
+    #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
+    /// Environment variable whose value is masked in the log
+    #[arg(long, value_name = "KEY=VALUE", value_parser = variable)]
+    pub secret_env: Vec<(String, String)>,
+    /// Role in the customer's account, instead of the app's
+    #[arg(long, requires = "action")]
+    pub role: Option<String>,
+    /// Time limit of the action [default: 5m]
+    #[arg(long, value_parser = duration, conflicts_with = "action")]
+    pub timeout: Option<Duration>,
+    /// Directory to upload (without `.git`); commands run in it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["git", "action"])]
+    pub source_dir: Option<PathBuf>,
+    /// Git repository that the runner clones; commands run in it
+    #[arg(long, value_name = "URL", conflicts_with = "action")]
+    pub git: Option<String>,
+    /// Branch, tag or commit
+    #[arg(long, value_name = "REF", requires = "git")]
+    pub git_ref: Option<String>,
+    /// Directory inside the repository
+    #[arg(long, value_name = "DIR", requires = "git")]
+    pub git_dir: Option<String>,
+    /// Jobs of the same target never run at the same time
+    #[arg(long, conflicts_with = "action")]
+    pub target: Option<String>,
+    /// Jobs with a higher priority run first
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, conflicts_with = "action")]
+    pub priority: i64,
+    /// Memory limit, like `512MiB`
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "action")]
+    pub memory: Option<u64>,
+    /// Limit on processes
+    #[arg(long, value_name = "N", conflicts_with = "action")]
+    pub processes: Option<u64>,
+    /// Cores, like `0.5`
+    #[arg(long, value_name = "CORES", value_parser = cpu_millis, conflicts_with = "action")]
+    pub cpus: Option<u64>,
+    /// Limit on files that the action writes, like `1GiB`
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "action")]
+    pub disk: Option<u64>,
+    /// Return without waiting
     #[arg(long, short)]
     pub detach: bool,
 }
@@ -32,6 +205,7 @@ pub enum Runbooks {
     },
     /// Show a runbook's inputs and steps
     Get {
+        /// Name of the runbook
         name: String,
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]
@@ -39,6 +213,7 @@ pub enum Runbooks {
     },
     /// Run a runbook on an install
     Run {
+        /// Name of the runbook
         name: String,
         /// Install, by name or id
         #[arg(long, short, value_parser = name)]
@@ -51,188 +226,5 @@ pub enum Runbooks {
         env: Vec<(String, String)>,
         #[command(flatten)]
         start: Start,
-    },
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct Deploy {
-    /// Install, by name or id
-    #[arg(value_parser = name)]
-    pub name: String,
-    /// Only this component
-    #[arg(long, short)]
-    pub component: Option<String>,
-    /// Also everything that depends on the component
-    #[arg(long, requires = "component")]
-    pub dependents: bool,
-    #[command(flatten)]
-    pub start: Start,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct Teardown {
-    /// Install, by name or id
-    #[arg(value_parser = name)]
-    pub name: String,
-    /// Only this component
-    #[arg(long, short)]
-    pub component: Option<String>,
-    /// Tear down the components that need it first
-    #[arg(long, requires = "component")]
-    pub with_dependents: bool,
-    /// Tear it down even though other components need it
-    #[arg(long, requires = "component", conflicts_with = "with_dependents")]
-    pub force: bool,
-    /// Continue with components that don't depend on a failed one
-    #[arg(long, conflicts_with = "component")]
-    pub continue_on_error: bool,
-    #[command(flatten)]
-    pub start: Start,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct Deprovision {
-    /// Install, by name or id
-    #[arg(value_parser = name)]
-    pub name: String,
-    /// Continue with components that don't depend on a failed one
-    #[arg(long)]
-    pub continue_on_error: bool,
-    #[command(flatten)]
-    pub start: Start,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct Provision {
-    /// Install, by name or id
-    #[arg(value_parser = name)]
-    pub name: String,
-    #[command(flatten)]
-    pub start: Start,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct Reprovision {
-    /// Install, by name or id
-    #[arg(value_parser = name)]
-    pub name: String,
-    /// Only the sandbox and the components, without the stack
-    #[arg(long)]
-    pub sandbox: bool,
-    /// Don't deploy the components
-    #[arg(long, requires = "sandbox")]
-    pub skip_components: bool,
-    #[command(flatten)]
-    pub start: Start,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct Rollback {
-    /// Install, by name or id
-    #[arg(value_parser = name)]
-    pub name: String,
-    /// Version of the app [default: the previous one that succeeded]
-    #[arg(long, value_name = "VERSION")]
-    pub to: Option<u64>,
-    /// Only this component
-    #[arg(long, short)]
-    pub component: Option<String>,
-    #[command(flatten)]
-    pub start: Start,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct Drift {
-    /// Install, by name or id
-    #[arg(value_parser = name)]
-    pub name: String,
-    /// Only this component
-    #[arg(long, short, conflicts_with = "sandbox")]
-    pub component: Option<String>,
-    /// Only the sandbox
-    #[arg(long)]
-    pub sandbox: bool,
-    /// Deploy the same version again where something drifted: plan, approve, apply
-    #[arg(long)]
-    pub reconcile: bool,
-    /// Approve the plans of `--reconcile` without asking
-    #[arg(long, short = 'y', requires = "reconcile")]
-    pub approve_all: bool,
-    /// Start the drift run and return at once
-    #[arg(long, short, conflicts_with = "reconcile")]
-    pub detach: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct SetInstall {
-    /// Install, by name or id
-    #[arg(value_parser = name)]
-    pub name: String,
-    /// Rename the install
-    #[arg(long, value_name = "NAME", value_parser = name)]
-    pub rename: Option<String>,
-    /// Whether plans wait for an approval
-    #[arg(long, value_parser = ["prompt", "approve-all"])]
-    pub approvals: Option<String>,
-    /// Switch a component on; repeatable
-    #[arg(long, value_name = "COMPONENT")]
-    pub enable: Vec<String>,
-    /// Switch a component off
-    #[arg(long, value_name = "COMPONENT")]
-    pub disable: Vec<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Workflows {
-    /// List workflows, newest first
-    #[command(visible_alias = "ls")]
-    List {
-        /// Only those of this install
-        #[arg(long, short, value_parser = name)]
-        install: Option<String>,
-        #[command(flatten)]
-        limit: super::Limit,
-    },
-    /// Show a workflow and its steps
-    Get { id: String },
-    /// Follow a workflow to its end; on a terminal, approve from the keyboard
-    Watch { id: String },
-    /// Cancel a workflow and interrupt its running jobs
-    Cancel { id: String },
-    /// Approve all plans of a workflow, also later ones
-    ApproveAll { id: String },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Steps {
-    /// Show what a plan would change
-    Plan { id: String },
-    /// Approve a plan
-    Approve {
-        id: String,
-        #[arg(long, default_value = "")]
-        note: String,
-    },
-    /// Deny a plan
-    Deny {
-        id: String,
-        #[arg(long, default_value = "")]
-        note: String,
-        /// Deny the plan, skip it, and continue the workflow
-        #[arg(long)]
-        skip: bool,
-        /// Also skip everything that depends on it; needs `--skip`
-        #[arg(long, requires = "skip")]
-        dependents: bool,
-    },
-    /// Retry a failed step; an apply gets a new plan
-    Retry { id: String },
-    /// Skip a failed step
-    Skip { id: String },
-    /// Show the log of a step
-    Logs {
-        id: String,
-        #[command(flatten)]
-        options: LogOptions,
     },
 }

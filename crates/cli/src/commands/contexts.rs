@@ -14,7 +14,7 @@ pub(super) fn run(global: &Global, out: &Output, command: ContextsCommand) -> Re
         ContextsCommand::Show { name } => {
             let name = name.or_else(|| global.context.clone()).or_else(|| contexts.current.clone());
             let name = name.ok_or_else(|| {
-                CliError::usage("there is no current context").hint("`ferry auth login` and `ferry dev` make one")
+                CliError::usage("there is no current context").hint("create one with `ferry auth login` or `ferry dev`")
             })?;
             show(&contexts, out, &name)
         }
@@ -51,11 +51,16 @@ fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context> {
 
 fn list(contexts: &Contexts, out: &Output) -> Result<u8> {
     let all: Vec<_> = contexts.contexts.iter().map(|(name, context)| view(contexts, name, context)).collect();
-    out.list(&all, "no contexts yet; `ferry auth login` and `ferry dev` make one", &["", "NAME", "URL", "ORG"], |c| {
-        let text = |key: &str| c[key].as_str().unwrap_or("-").to_owned();
-        let mark = if c["current"] == true { "*" } else { "" };
-        vec![cell(mark), strong(text("name")), cell(text("url")), dim(text("org"))]
-    })?;
+    out.list(
+        &all,
+        "no contexts yet; create one with `ferry auth login` or `ferry dev`",
+        &["", "NAME", "URL", "ORG"],
+        |c| {
+            let text = |key: &str| c[key].as_str().unwrap_or("-").to_owned();
+            let mark = if c["current"] == true { "*" } else { "" };
+            vec![cell(mark), strong(text("name")), cell(text("url")), dim(text("org"))]
+        },
+    )?;
     Ok(0)
 }
 
@@ -71,7 +76,7 @@ fn show(contexts: &Contexts, out: &Output, name: &str) -> Result<u8> {
         ("org", cell(context.org.as_deref().unwrap_or("-"))),
         (
             "token",
-            cell(if context.token.is_some() { "kept (not shown)" } else { "none; sign in with `ferry auth login`" }),
+            cell(if context.token.is_some() { "stored (not shown)" } else { "none; sign in with `ferry auth login`" }),
         ),
         ("file", cell(context::config_path()?.display())),
     ])?;

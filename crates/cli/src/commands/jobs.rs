@@ -8,8 +8,9 @@ use model::{JobState, JobType, StepResult};
 use serde_json::{Map, Value};
 
 use crate::args::Jobs;
+use crate::commands::{confirm, ids};
 use crate::error::Result;
-use crate::output::{Cell, Output, cell, dim, short, status, strong};
+use crate::output::{Cell, Output, cell, dim, id, short, status, strong};
 use crate::watch::{Log, Watched, job_exit, watch};
 
 pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<u8> {
@@ -25,11 +26,17 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
             Ok(0)
         }
         Jobs::Get { id } => {
-            show(out, &client.job(&id).await?)?;
+            show(out, &client.job(&ids::job(client, &id).await?).await?)?;
             Ok(0)
         }
         Jobs::EraseLog { id, yes } => {
-            crate::commands::confirm(yes, &format!("the log of job {id} will be deleted for good"))?;
+            let id = ids::job(client, &id).await?;
+            confirm(
+                out,
+                yes,
+                &format!("deleting the log of job {id}"),
+                &format!("delete the log of job {id} permanently?"),
+            )?;
             let stream = client.job(&id).await?.log_stream_id;
             let stream = client.delete_log(&stream).await?;
             if out.json {
@@ -40,6 +47,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
             Ok(0)
         }
         Jobs::Cancel { id, wait } => {
+            let id = ids::job(client, &id).await?;
             let job = client.cancel_job(&id).await?;
             if wait {
                 return wait_for(client, out, job).await;
@@ -49,11 +57,12 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
             } else if job.status.is_terminal() {
                 out.success(&format!("job {id} is {}", job.status));
             } else {
-                out.success(&format!("the end of job {id} is asked for; it is {}", job.status));
+                out.success(&format!("cancelling job {id}; it is {} now", job.status));
             }
             Ok(0)
         }
         Jobs::Settle { id, outcome, note } => {
+            let id = ids::job(client, &id).await?;
             let job = client.settle_job(&id, &SettleJob { outcome, note }).await?;
             if out.json {
                 out.json(&job)?;
@@ -63,7 +72,7 @@ pub(super) async fn run(client: &Client, out: &Output, command: Jobs) -> Result<
             Ok(0)
         }
         Jobs::Wait { id } => {
-            let job = client.job(&id).await?;
+            let job = client.job(&ids::job(client, &id).await?).await?;
             wait_for(client, out, job).await
         }
     }
@@ -102,14 +111,17 @@ pub(super) fn summary(out: &Output, job: &Job) -> Result<()> {
                 JobState::Failed => "failed".to_owned(),
                 JobState::TimedOut => "timed out".to_owned(),
                 JobState::Cancelled => "was cancelled".to_owned(),
-                JobState::Unknown => "ended in a way that nobody knows".to_owned(),
+                JobState::Unknown => "has an unknown result".to_owned(),
                 _ => format!("is {other}"),
             };
             let why = Some(&job.status_description).filter(|d| !d.is_empty());
             let why = why.map(|d| format!(": {d}")).unwrap_or_default();
             out.failure(&format!("job {} {how}{took}{why}", job.id));
             if other == JobState::Unknown {
-                out.hint(&format!("look at what it did, then say so with `ferry jobs settle {} --as OUTCOME`", job.id));
+                out.hint(&format!(
+                    "check what it did, then record the outcome with `ferry jobs settle {} --as OUTCOME`",
+                    job.id
+                ));
             }
         }
     }
@@ -124,7 +136,7 @@ fn list(out: &Output, jobs: &[Job]) -> Result<()> {
             _ => job.waiting_reason.as_deref().unwrap_or(&job.status_description),
         };
         vec![
-            strong(&job.id),
+            id(&job.id).strong(),
             cell(job.job_type),
             cell(job.name.as_deref().unwrap_or("-")),
             status(job.status),
@@ -155,7 +167,7 @@ fn show(out: &Output, job: &Job) -> Result<()> {
         pairs.push(("error", cell(format!("{} [{}]", error.message, error.code))));
     }
     if let Some(at) = job.cancel_requested_at {
-        pairs.push(("cancel asked", cell(out.time(at))));
+        pairs.push(("cancel asked", cell(out.moment(at))));
     }
     if let Some(target) = &job.target {
         pairs.push(("target", cell(target)));
@@ -167,9 +179,9 @@ fn show(out: &Output, job: &Job) -> Result<()> {
         ("runner", cell(&job.runner_id)),
         ("priority", cell(job.priority)),
         ("timeout", cell(short(Duration::from_nanos(job.execution_timeout.max(0) as u64)))),
-        ("created", cell(out.time(job.created_at))),
-        ("started", cell(out.time_or_dash(job.started_at))),
-        ("finished", cell(out.time_or_dash(job.finished_at))),
+        ("created", cell(out.moment(job.created_at))),
+        ("started", cell(out.moment_or_dash(job.started_at))),
+        ("finished", cell(out.moment_or_dash(job.finished_at))),
         ("log", cell(&job.log_stream_id)),
     ]);
     out.pairs(pairs)?;
@@ -186,7 +198,7 @@ fn show(out: &Output, job: &Job) -> Result<()> {
         let rows = job.executions.iter().map(|e| {
             let ended = out.time_or_dash(e.finished_at);
             vec![
-                cell(&e.id),
+                id(&e.id),
                 cell(e.epoch),
                 cell(e.generation),
                 status(&e.status),

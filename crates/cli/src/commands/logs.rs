@@ -11,7 +11,7 @@ use model::log::telemetry_stream;
 use model::{BuildId, JobId, LogStreamId, Timestamp};
 
 use crate::args::{LogOptions, Logs};
-use crate::commands::registry::builds;
+use crate::commands::{ids, registry::builds};
 use crate::error::{CliError, Exit, Result};
 use crate::output::Output;
 use crate::watch::Printer;
@@ -29,7 +29,7 @@ pub(super) async fn run(client: &Client, out: &Output, args: Logs) -> Result<u8>
         }
         return show(client, out, &telemetry_stream(&runner), options).await;
     }
-    let id = id.unwrap_or_default();
+    let id = ids::whole(client, &id.unwrap_or_default()).await?;
     if let Ok(stream) = LogStreamId::parse(&id) {
         return show(client, out, &stream, options).await;
     }
@@ -43,7 +43,7 @@ pub(super) async fn run(client: &Client, out: &Output, args: Logs) -> Result<u8>
 }
 
 pub(super) async fn of_step(client: &Client, out: &Output, id: &str, options: LogOptions) -> Result<u8> {
-    let step = client.step(id).await?;
+    let step = client.step(&ids::whole(client, id).await?).await?;
     let job = step
         .runner_job_id
         .parse()
@@ -142,7 +142,7 @@ async fn save(
     }
     file.sync_all()?;
     fs_err::rename(&part, path)?;
-    out.success(&format!("{} holds the log, {size} bytes", path.display()));
+    out.success(&format!("saved the log to {} ({size} bytes)", path.display()));
     Ok(0)
 }
 

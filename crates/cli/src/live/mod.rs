@@ -77,7 +77,7 @@ pub(crate) async fn watch(client: &Client, out: &Output, id: &str) -> Result<See
                         view.update(workflow);
                     }
                     Err(error) if error.is_transient() => {
-                        view.away(&format!("{error}; still trying"));
+                        view.away(&format!("{error}; retrying"));
                         if away_since.get_or_insert_with(Instant::now).elapsed() > AWAY_MAX {
                             return Err(error.into());
                         }
@@ -94,7 +94,7 @@ pub(crate) async fn watch(client: &Client, out: &Output, id: &str) -> Result<See
                     Some(Wish::Leave) => return Ok(left(last)),
                     Some(Wish::Stop) => screen.suspended()?,
                     Some(wanted) if wish.is_none() => wish = Some(perform(client, id, wanted)),
-                    Some(_) => view.complain("the last key is still being carried out"),
+                    Some(_) => view.complain("still working on the last key"),
                     None => {}
                 },
                 Some(Ok(_)) => {}
@@ -113,7 +113,7 @@ pub(crate) async fn watch(client: &Client, out: &Output, id: &str) -> Result<See
                 plan = None;
                 match answer {
                     Ok(contents) => view.put_plan(&approval, &contents),
-                    Err(error) => view.complain(&format!("the plan can't be had: {error}")),
+                    Err(error) => view.complain(&format!("can't load the plan: {error}")),
                 }
             }
             () = log.next(&mut view) => {}
@@ -167,19 +167,19 @@ fn perform(client: &Client, id: &str, wish: Wish) -> Answer<String> {
             }
             Wish::ApproveAll => {
                 client.approve_all(&id).await?;
-                "all plans of this workflow pass from now on".into()
+                "all plans are approved from now on".into()
             }
             Wish::Retry { step } => {
                 client.retry_step(&id, &step).await?;
-                "it is tried again".into()
+                "retrying".into()
             }
             Wish::Skip { step } => {
                 client.skip_step(&id, &step).await?;
-                "it is skipped".into()
+                "skipped".into()
             }
             Wish::Cancel => {
                 client.cancel_workflow(&id).await?;
-                "it is being cancelled".into()
+                "cancelling".into()
             }
             Wish::Leave | Wish::Stop => String::new(),
         })

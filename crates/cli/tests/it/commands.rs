@@ -63,7 +63,7 @@ async fn an_unknown_name_is_answered_with_a_guess() {
     let ran = ferry(home.path(), &env, &["apps", "list"]).await;
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["NAME", "ID", "STATUS", "CREATED", "DESCRIPTION"]);
-    assert!(lines[1].starts_with("shop ") && lines[1].contains("2025-01-01T00:00:00"), "{lines:?}");
+    assert!(lines[1].starts_with("shop ") && lines[1].contains(" days ago"), "{lines:?}");
     assert!(!ran.stdout.contains('\u{1b}'), "no colour in a pipe");
 
     let ran = ferry(home.path(), &env, &["apps", "list", "--json"]).await;
@@ -247,7 +247,7 @@ async fn ctrl_c_cancels_and_a_second_one_leaves() {
     let output = tokio::task::spawn_blocking(move || child.wait_with_output().expect("wait")).await.expect("join");
     let ran = ferry::ran(output);
     assert_eq!(ran.code, Some(130), "{}", ran.stderr);
-    assert!(ran.stderr.contains("cancelling") && ran.stderr.contains("is under way"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cancelling") && ran.stderr.contains("is being cancelled"), "{}", ran.stderr);
     assert_eq!(cancels(), 1);
 }
 
@@ -283,4 +283,90 @@ async fn events_go_on_line_by_line() {
     assert_eq!(ids, [json!("1"), json!("2"), json!("3")]);
     assert_eq!(server.seen()[2].header("last-event-id"), Some("3"));
     assert!(server.seen().iter().all(|seen| seen.path.contains("kind=job")), "the server filters");
+}
+
+/// What lists print, each with a row that is as long as rows get.
+fn lists(request: &Request) -> Reply {
+    let id = |prefix: &str| format!("{prefix}0123456789abcdefghijklm");
+    let at = "2025-01-01T00:00:00Z";
+    let why =
+        "the plan of component `storefront` was denied by policy `tags`: no owner, no cost centre, no environment";
+    let name = "a-customer-with-a-long-name";
+    Reply::Json(
+        200,
+        match path(request) {
+            "/v1/orgs" => json!([{
+                "id": id("org"), "name": name, "status": "active", "status_description": "", "sandbox_mode": false,
+                "created_by_id": id("acc"), "created_at": at, "updated_at": at, "build_runner_id": id("run"),
+            }]),
+            "/v1/runner-jobs" => {
+                json!([job("failed", json!({ "name": "sync and plan storefront", "status_description": why }))])
+            }
+            "/v1/workflows" => json!([{
+                "id": id("wfl"), "type": "drift_run_reprovision_sandbox", "owner_id": id("ins"), "owner_type": "installs",
+                "status": { "status": "approval-awaiting", "status_human_description": why }, "name": "n",
+                "created_by_id": id("acc"), "approval_option": "prompt", "created_at": at, "updated_at": at,
+                "owner_name": name, "config_version": 12, "finished": false, "execution_time": 90_000_000_000u64,
+            }]),
+            "/v1/installs" => json!([{
+                "id": id("ins"), "org_id": ORG, "app_id": id("app"), "name": name, "runner_id": id("run"),
+                "runner_status": "active", "sandbox_status": "active", "composite_component_status": "active",
+                "cloud_platform": "aws", "aws_account": { "region": "ap-southeast-2" }, "created_by_id": id("acc"),
+                "created_at": at, "updated_at": at, "labels": { "environment": "production", "tier": "gold" },
+            }]),
+            "/v1/tokens" => json!([{
+                "id": id("tok"), "name": name, "role": "operator", "hint": "ferry_0123", "created_by_id": id("acc"),
+                "created_at": at, "expires_at": "2125-01-01T00:00:00Z", "last_used_at": at,
+            }]),
+            "/v1/events" => json!([{
+                "id": "123456", "time": at, "kind": "terraform.unlocked", "subject_type": "job", "subject_id": JOB,
+                "actor": id("acc"), "data": { "why": why },
+            }]),
+            other => panic!("{other}"),
+        },
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_fit_100_columns_and_wide_shows_everything() {
+    let home = tempfile::tempdir().expect("home");
+    let server = Server::start(|request, _| lists(request)).await;
+    let env = [("FERRY_URL", server.url.as_str()), ("FERRY_TOKEN", "t"), ("FERRY_ORG", ORG)];
+    for noun in ["orgs list", "jobs list", "workflows list", "installs list", "tokens list", "events"] {
+        let words: Vec<&str> = noun.split(' ').collect();
+        let ran = ferry(home.path(), &env, &words).await;
+        assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 2), "{noun}: {}{}", ran.stdout, ran.stderr);
+        for line in ran.stdout.lines() {
+            assert!(line.chars().count() <= 100, "{noun}: {}", ran.stdout);
+        }
+        assert!(ran.stdout.contains("…fghijklm") && ran.stdout.contains(" days ago"), "{noun}: {}", ran.stdout);
+        assert!(!ran.stdout.contains("0123456789abcdefghijklm"), "{noun}: {}", ran.stdout);
+
+        // Before the command and after it.
+        let wide = ferry(home.path(), &env, &[&["--wide"], words.as_slice()].concat()).await.stdout;
+        assert_eq!(wide, ferry(home.path(), &env, &[words.as_slice(), &["--wide"]].concat()).await.stdout);
+        assert!(wide.contains("0123456789abcdefghijklm") && wide.contains("2025-01-01 00:00:00Z"), "{noun}: {wide}");
+        assert!(!wide.contains('…') || noun == "tokens list", "{noun}: {wide}");
+        assert_eq!(wide.lines().count(), 2, "{noun}: {wide}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_from_a_table_is_understood() {
+    let home = tempfile::tempdir().expect("home");
+    let server = Server::start(|request, _| match path(request) {
+        "/v1/runner-jobs" => Reply::Json(200, json!([job("finished", json!({}))])),
+        _ => Reply::Json(200, job("finished", json!({}))),
+    })
+    .await;
+    let env = [("FERRY_URL", server.url.as_str()), ("FERRY_TOKEN", "t"), ("FERRY_ORG", ORG)];
+    let ran = ferry(home.path(), &env, &["jobs", "get", "job…fghijklm"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains(JOB) && ran.stdout.contains("2025-01-01 00:00:00Z ("), "{}", ran.stdout);
+    assert_eq!(server.seen().last().map(|seen| seen.path.clone()), Some(format!("/v1/runner-jobs/{JOB}")));
+    let ran = ferry(home.path(), &env, &["jobs", "get", "job…zzzzzzzz"]).await;
+    assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--wide"), "{}", ran.stderr);
+    let ran = ferry(home.path(), &env, &["installs", "get", "ins…fghijklm"]).await;
+    assert!(ran.code == Some(2) && ran.stderr.contains("use the name"), "{}", ran.stderr);
 }

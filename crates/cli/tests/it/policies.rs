@@ -104,9 +104,9 @@ async fn what_does_not_fit_has_its_exit_code_and_a_hint() {
     let plan = plan(home, "create");
     let table: [(&[&str], i32, &str); 5] = [
         (&["--input", &plan, "--policy", "no-delete"], 4, "hint: did you mean `no-deletes`?"),
-        (&["--input", &plan, "--policy", "tags"], 4, "the policy `tags` does not apply to this"),
+        (&["--input", &plan, "--policy", "tags"], 4, "policy `tags` does not apply to this"),
         (&["--input", &plan, "--component", "greetings"], 4, "hint: did you mean `greeting`?"),
-        (&["--input", &plan, "--kind", "helm_chart"], 2, "policies of type `helm_chart` can't judge this input"),
+        (&["--input", &plan, "--kind", "helm_chart"], 2, "policies of type `helm_chart` can't evaluate this input"),
         (&["--input", "/nowhere.json"], 1, "/nowhere.json"),
     ];
     for (args, code, told) in table {

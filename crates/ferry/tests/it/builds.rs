@@ -727,7 +727,7 @@ async fn a_build_ends_true_whatever_dies() {
     let begun = std::time::Instant::now();
     let third = ended(&system, &build).await;
     assert_eq!((&third["status"], &third["status_v2"]["status"]), (&json!("error"), &json!("cancelled")), "{third:#}");
-    let listed = good(&system.ferry(&["builds", "list"]).await);
+    let listed = good(&system.ferry(&["builds", "list", "--wide"]).await);
     assert!(listed.lines().any(|l| l.contains(&build) && l.contains("cancelled")), "{listed}");
     assert!(begun.elapsed() < seconds(8) && !testkit::system::is_running(inside), "{:?}", begun.elapsed());
     app.docker("slow", &slow(1), "");

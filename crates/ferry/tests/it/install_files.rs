@@ -294,7 +294,7 @@ async fn installs_are_kept_in_files() {
     write(&two, "name = \"two\"\n[inputs]\npassword = \"p\"\nhots = \"x\"\n[components.api]\nhelm_values = \"a: b\"\n");
     let (_, error) = run(&["--yes"], 2).await;
     for part in
-        ["`nuon/dashboard` keeps it", "is sensitive", "did you mean `host`", "`components.api` is not carried out"]
+        ["managed by `nuon/dashboard`", "is sensitive", "did you mean `host`", "`components.api` is not supported"]
     {
         assert!(error.contains(part), "{part}: {error}");
     }

@@ -113,6 +113,8 @@ async fn an_approval_by_key_carries_the_workflow_on() {
     })
     .await;
     terminal.press("A").await;
+    terminal.until("come?").await;
+    terminal.press("y").await;
     let (code, kept) = terminal.end().await;
     assert_eq!(code, Some(0), "{kept}");
     assert!(kept.contains("is done") && kept.contains("provision sandbox plan"), "{kept}");
@@ -131,7 +133,7 @@ async fn a_workflow_is_cancelled_by_a_key_that_asks_first() {
     let mut terminal = OnTerminal::start(&shop, &format!("workflows watch {id}"));
     terminal.until("simulated.sandbox").await;
     terminal.press("c").await;
-    terminal.until("interrupted").await;
+    terminal.until("jobs?").await;
     terminal.press("n").await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     assert_eq!(shop.client.workflow(&id).await.unwrap().status.status, "approval-awaiting");

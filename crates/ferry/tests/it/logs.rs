@@ -204,7 +204,7 @@ async fn the_command_line_shows_what_is_asked_for() {
     for (words, hint) in [
         (vec!["logs", id, "--grep", "(", "-E"], "regular expression"),
         (vec!["logs", id, "--step", "third"], "it has first, second"),
-        (vec!["logs", id, "--since", "soon"], "is no time"),
+        (vec!["logs", id, "--since", "soon"], "is not a time"),
     ] {
         let output = system.ferry(&words).await;
         assert!(!output.status.success() && shown(&output).contains(hint), "{}", shown(&output));

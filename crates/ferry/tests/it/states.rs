@@ -222,7 +222,7 @@ async fn an_earlier_state_comes_back_under_a_new_serial() {
     let restore = |id: &str| ["states", "restore", "customer", "-c", "db", "--revision", id].map(str::to_owned);
     let words = restore(&first.id);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    assert!(stderr(&shop.ferry(&words, 2).await).contains("needs a confirmation"));
+    assert!(stderr(&shop.ferry(&words, 2).await).contains("needs confirmation; pass `--yes`"));
     let current = restore(&before.state_id);
     let current: Vec<&str> = current.iter().map(String::as_str).chain(["--yes"]).collect();
     assert!(stderr(&shop.ferry(&current, 5).await).contains("is the state of components/db already"));
@@ -232,7 +232,7 @@ async fn an_earlier_state_comes_back_under_a_new_serial() {
     assert!(stderr(&shop.ferry(&foreign, 4).await).contains("states history"));
 
     let done = shop.ferry(&[words.as_slice(), &["--yes"]].concat(), 0).await;
-    assert!(stderr(&done).contains("the next plan shows what differs"), "{}", stderr(&done));
+    assert!(stderr(&done).contains("to see what differs from it"), "{}", stderr(&done));
     let after = shop.workspace("components/db").await;
     assert_eq!((after.serial, after.resource_count), (before.serial + 1, 1));
     assert_eq!((after.lineage.as_str(), after.lock), (first.lineage.as_str(), None));
@@ -317,7 +317,7 @@ async fn a_persons_lock_is_freed_and_a_jobs_is_not() {
     let shop = Shop::new().await;
     let client = &shop.system.client;
     let nobody = shop.ferry(&["states", "unlock", "customer", "-c", "db"], 0).await;
-    assert!(stderr(&nobody).contains("nobody holds"), "{}", stderr(&nobody));
+    assert!(stderr(&nobody).contains("is not locked"), "{}", stderr(&nobody));
 
     let workspace = shop.workspace("components/db").await;
     let id = WorkspaceId::parse(&workspace.id).unwrap();

@@ -43,7 +43,7 @@ pub(crate) fn init(out: &Output, dir: &Path) -> Result<()> {
     }
     out.success(&format!("app `{name}` is written"));
     let dir = dir.display();
-    out.hint(&format!("`ferry apps validate {dir}` checks it, `ferry apps sync {dir}` syncs it"));
+    out.hint(&format!("run `ferry apps validate {dir}` to check it, `ferry apps sync {dir}` to sync it"));
     Ok(())
 }
 
@@ -93,7 +93,7 @@ fn report(out: &Output, read: &Read) {
     if errors > 0 {
         out.failure(&format!("{}{warned}", number(errors, "error")));
         if let Some(first) = read.loaded.diagnostics.iter().find(|d| d.severity == Severity::Error) {
-            out.hint(&format!("docs/errors/{}.md explains `{0}`", first.code.as_str()));
+            out.hint(&format!("see docs/errors/{}.md about `{0}`", first.code.as_str()));
         }
     }
 }
@@ -275,7 +275,7 @@ async fn finish(client: &Client, out: &Output, args: &SyncApp, synced: Synced) -
             done.builds.iter().filter(|b| !builds::ended(b)).map(|b| b.component_name.clone()).collect();
         show_synced(out, args, &Synced::Done(app, done))?;
         if !open.is_empty() && !out.json {
-            out.note(&format!("building {}; `ferry builds list` shows how it goes", open.join(", ")));
+            out.note(&format!("building {}; run `ferry builds list` to see the status", open.join(", ")));
         }
         return Ok(0);
     }
@@ -308,9 +308,9 @@ fn show_synced(out: &Output, args: &SyncApp, synced: &Synced) -> Result<()> {
     }
     show_changes(out, &synced.changes)?;
     for removed in &synced.removed {
-        out.warn(&format!("{} `{}` is in the app, and in no file any more", removed.kind, removed.name));
+        out.warn(&format!("{} `{}` is still in the app, but in no file any more", removed.kind, removed.name));
         if !args.plan {
-            out.hint(&format!("`ferry apps retire {app} {} --yes` retires it", removed.name));
+            out.hint(&format!("run `ferry apps retire {app} {} --yes` to retire it", removed.name));
         }
     }
     let version = synced.config.version;
@@ -390,7 +390,7 @@ async fn watch(client: &Client, out: &Output, args: &SyncApp) -> Result<u8> {
                 Err(error) => out.error(&error),
             }
             if !out.json {
-                out.note("waiting for changes; Ctrl-C ends this");
+                out.note("waiting for changes; press Ctrl-C to stop");
             }
         }
         tokio::select! {

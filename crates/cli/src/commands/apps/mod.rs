@@ -13,10 +13,10 @@ use std::path::Path;
 use api::client::{Client, ClientError};
 use api::control::{App, AppConfig, CreateApp, CreateAppVariable, UpdateApp};
 
-use crate::args::{Apps, Global, Variables};
+use crate::args::{Apps, Global, Variables, Yes};
 use crate::commands::{Kind, confirm, connect, explain, suggestion};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, dim, id, status, strong};
 
 pub(crate) async fn run(global: &Global, out: &Output, command: Apps) -> Result<u8> {
     match command {
@@ -74,7 +74,8 @@ async fn online(client: &Client, out: &Output, command: Apps) -> Result<()> {
             show(out, &renamed)?;
         }
         Apps::Delete { app, yes } => {
-            confirm(yes, &format!("app `{app}` and all its versions would be deleted"))?;
+            let question = format!("delete app `{app}` and all its versions?");
+            confirm(out, yes, &format!("deleting app `{app}`"), &question)?;
             named(client, &app, client.delete_app(&app).await).await?;
             done(out, &format!("app `{app}` is deleted"))?;
         }
@@ -101,22 +102,22 @@ fn done(out: &Output, text: &str) -> Result<()> {
 async fn list(client: &Client, out: &Output) -> Result<()> {
     let apps = client.apps().await?;
     let headers = ["NAME", "ID", "?STATUS", "?CREATED", "?DESCRIPTION"];
-    let nothing = "no apps yet; `ferry apps init DIR` writes a first one, `ferry apps sync DIR` syncs it";
+    let nothing = "no apps yet; run `ferry apps init DIR` to write an example, then `ferry apps sync DIR`";
     out.list(&apps, nothing, &headers, |app| {
         let created = dim(out.time(app.created_at));
-        vec![strong(&app.name), cell(&app.id), status(&app.status), created, cell(&app.description)]
+        vec![strong(&app.name), id(&app.id), status(&app.status), created, cell(&app.description)]
     })?;
     Ok(())
 }
 
 fn configs(out: &Output, app: &str, found: &[AppConfig]) -> Result<()> {
     let headers = ["VERSION", "ID", "STATUS", "?COMPONENTS", "?ACTIONS", "?CREATED", "?NOTE"];
-    let nothing = format!("app `{app}` has no version yet; `ferry apps sync DIR` makes one");
+    let nothing = format!("app `{app}` has no version yet; run `ferry apps sync DIR` to create one");
     out.list(found, &nothing, &headers, |config| {
         let version = if config.version == 0 { "draft".to_owned() } else { config.version.to_string() };
         vec![
             strong(version),
-            cell(&config.stamp.id),
+            id(&config.stamp.id),
             status(&config.status),
             cell(config.component_ids.len()),
             cell(config.action_ids.len()),
@@ -182,7 +183,7 @@ async fn components(client: &Client, out: &Output, app: &str) -> Result<()> {
         vec![
             strong(&component.name),
             cell(&component.component_type),
-            cell(&component.stamp.id),
+            id(&component.stamp.id),
             cell(component.config_versions),
             cell(component.dependencies.join(", ")),
         ]
@@ -190,7 +191,7 @@ async fn components(client: &Client, out: &Output, app: &str) -> Result<()> {
     Ok(())
 }
 
-async fn retire(client: &Client, out: &Output, app: &str, what: &str, yes: bool) -> Result<()> {
+async fn retire(client: &Client, out: &Output, app: &str, what: &str, yes: Yes) -> Result<()> {
     let components = named(client, app, client.components(app).await).await?;
     let actions = client.actions(app).await?;
     let component = components.iter().find(|c| c.name == what || c.stamp.id == what);
@@ -212,7 +213,8 @@ async fn retire(client: &Client, out: &Output, app: &str, what: &str, yes: bool)
             });
         }
     };
-    confirm(yes, &format!("{kind} `{what}` of app `{app}` would be retired"))?;
+    let question = format!("retire {kind} `{what}` of app `{app}`?");
+    confirm(out, yes, &format!("retiring {kind} `{what}`"), &question)?;
     match kind {
         "component" => client.retire_component(id).await?,
         _ => client.retire_action(id).await?,
@@ -239,7 +241,7 @@ async fn variables(client: &Client, out: &Output, command: Variables) -> Result<
             for (name, value) in variables {
                 named(client, &app, client.set_variable(&app, &CreateAppVariable { name, value }).await).await?;
             }
-            done(out, &format!("{count} set; templates see them as `.nuon.app.variables.NAME`"))?;
+            done(out, &format!("{count} set; templates read them as `.nuon.app.variables.NAME`"))?;
         }
         Variables::Unset { app, name } => {
             named(client, &app, client.delete_variable(&app, &name).await).await?;
@@ -258,7 +260,7 @@ fn show(out: &Output, app: &App) -> Result<()> {
         ("id", cell(&app.id)),
         ("status", status(&app.status)),
         ("description", cell(&app.description)),
-        ("created", cell(out.time(app.created_at))),
+        ("created", cell(out.moment(app.created_at))),
     ])?;
     Ok(())
 }

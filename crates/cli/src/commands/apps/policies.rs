@@ -53,7 +53,7 @@ fn choose(config: &AppConfig, args: &TestPolicies, subject: Option<&Subject>) ->
     if let (Some(kind), Some(subject)) = (args.kind, subject)
         && !kind.judges(subject)
     {
-        return Err(CliError::usage(format!("policies of type `{}` can't judge this input", kind.as_str())));
+        return Err(CliError::usage(format!("policies of type `{}` can't evaluate this input", kind.as_str())));
     }
     let of_component = match &args.component {
         None => None,
@@ -77,7 +77,7 @@ fn choose(config: &AppConfig, args: &TestPolicies, subject: Option<&Subject>) ->
         Some(name) if chosen.is_empty() => {
             let names: Vec<String> = rego(config).map(|(_, _, policy)| policy.name.clone()).collect();
             let text = match names.contains(name) {
-                true => format!("the policy `{name}` does not apply to this"),
+                true => format!("policy `{name}` does not apply to this input"),
                 false => format!("the app has no Rego policy `{name}`"),
             };
             let hint = crate::commands::suggestion(name, &names).filter(|_| !names.contains(name));
@@ -139,7 +139,9 @@ fn parse(text: &str, file: &Path) -> Result<Subject> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(text)
         .map_err(|e| CliError::failed(format!("{} is neither JSON nor YAML: {e}", file.display())))?;
     match objects.iter().find(|object| !object.is_object() && !object.is_null()) {
-        Some(_) => Err(CliError::failed(format!("{} holds something that is no Kubernetes object", file.display()))),
+        Some(_) => {
+            Err(CliError::failed(format!("{} contains something that is not a Kubernetes object", file.display())))
+        }
         None => Ok(Subject::Objects(objects)),
     }
 }
@@ -207,7 +209,7 @@ fn show(out: &Output, chosen: &[Chosen], report: Option<&Report>, tests: &[TestF
         return Ok(0);
     }
     for chosen in chosen.iter().filter(|chosen| config::is_template(&chosen.policy.contents)) {
-        out.warn(&format!("the policy `{}` is a template, and is judged as it stands", chosen.policy.name));
+        out.warn(&format!("policy `{}` is a template; it is evaluated without rendering it", chosen.policy.name));
     }
     if let Some(report) = report.filter(|report| !report.verdicts.is_empty()) {
         let rows = report.verdicts.iter().map(|verdict| {
@@ -225,7 +227,7 @@ fn show(out: &Output, chosen: &[Chosen], report: Option<&Report>, tests: &[TestF
             rows.extend(file.error.iter().map(|error| row(file, "-", "error", error)));
             rows.extend(file.tests.iter().map(|test| match &test.outcome {
                 Outcome::Passed => row(file, &test.name, "ok", ""),
-                Outcome::Failed => row(file, &test.name, "failed", "it is not true"),
+                Outcome::Failed => row(file, &test.name, "failed", "the rule is false or undefined"),
                 Outcome::Broken(reason) => row(file, &test.name, "error", reason),
             }));
         }
@@ -254,7 +256,7 @@ fn summary(out: &Output, chosen: &[Chosen], report: Option<&Report>, tests: &[Te
         out.failure(&text)
     }
     if report.is_none() && tests.is_empty() {
-        out.hint("give them something to judge: `--input FILE` or `--image NAME:TAG`");
+        out.hint("pass something to evaluate: `--input FILE` or `--image NAME:TAG`");
     }
 }
 
@@ -323,6 +325,6 @@ mod tests {
         assert_eq!(count("[{\"kind\": \"Pod\"}, {\"kind\": \"Pod\"}]"), 2);
         assert_eq!(count("kind: Pod\n---\nkind: Service\n"), 2);
         assert!(parse("a: [").is_err_and(|told| told.contains("neither JSON nor YAML")));
-        assert!(parse("just text").is_err_and(|told| told.contains("no Kubernetes object")));
+        assert!(parse("just text").is_err_and(|told| told.contains("not a Kubernetes object")));
     }
 }

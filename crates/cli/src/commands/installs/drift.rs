@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::{Drift, Start};
 use crate::commands::{Kind, explain, workflows};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, id, status, strong};
 use crate::progress::{Progress, TICK_MS};
 
 /// How often the looks are asked about.
@@ -42,7 +42,7 @@ struct Look {
 pub(crate) async fn run(client: &Client, out: &Output, args: &Drift) -> Result<u8> {
     let parts = parts(client, args).await?;
     if parts.is_empty() && !out.json {
-        out.note("nothing is deployed that could drift");
+        out.note("nothing is deployed, so nothing can drift");
     }
     let mut looks = Vec::with_capacity(parts.len());
     for part in parts {
@@ -145,7 +145,7 @@ async fn wait(client: &Client, out: &Output, looks: &mut [Look]) -> Result<()> {
             return Ok(());
         }
         if out.stderr_terminal {
-            progress.set(&format!("looking at {}", open.join(", ")));
+            progress.set(&format!("comparing {}", open.join(", ")));
         }
         for _ in 0..ASK.as_millis() as u64 / TICK_MS {
             tokio::time::sleep(Duration::from_millis(TICK_MS)).await;
@@ -179,17 +179,18 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
     if out.json {
         return Ok(out.json(&looks)?);
     }
-    let row = |look: &Look| vec![strong(&look.part), status(look.status), cell(&look.summary), dim(&look.workflow_id)];
+    let row =
+        |look: &Look| vec![strong(&look.part), status(look.status), cell(&look.summary), id(&look.workflow_id).dim()];
     if !looks.is_empty() {
         out.table(&["PART", "STATUS", "WHAT WOULD CHANGE", "WORKFLOW"], looks.iter().map(row).collect())?;
     }
     if let Some(look) = looks.iter().find(|look| look.status == "drifted") {
-        out.hint(&format!("`ferry steps plan {}` shows how {} differs", look.step_id, look.part));
+        out.hint(&format!("run `ferry steps plan {}` to see how {} differs", look.step_id, look.part));
     }
     let drifted = || looks.iter().filter(|look| look.status == "drifted");
     for look in drifted().filter(|look| look.last_deploy_failed) {
         out.hint(&format!(
-            "the last deploy of {} did not succeed, which may be the difference: `ferry installs history {name}` shows it, `ferry steps retry` tries it again, `ferry installs rollback {name}` goes back",
+            "the last deploy of {} failed, which may explain the drift. See `ferry installs history {name}`, then run `ferry steps retry STEP` or `ferry installs rollback {name}`",
             look.part,
             name = args.name
         ));
@@ -201,19 +202,19 @@ fn show(out: &Output, args: &Drift, looks: &[Look]) -> Result<()> {
             (None, false) => String::new(),
         };
         out.hint(&format!(
-            "`ferry installs drift {}{only} --reconcile` deploys again what was deployed there",
+            "run `ferry installs drift {}{only} --reconcile` to deploy the same version again",
             args.name
         ));
     }
     if args.detach && !looks.is_empty() {
-        out.hint("`ferry workflows watch ID` follows a look");
+        out.hint("run `ferry workflows watch ID` to follow one of them");
     }
     Ok(())
 }
 
 /// Deploys what has drifted, and ends as the deploy does. What stands on the sandbox comes after it.
 async fn reconcile(client: &Client, out: &Output, args: &Drift, drifted: &[&Look]) -> Result<u8> {
-    let start = Start { plan_only: false, approve_all: args.approve_all, role: None, detach: false };
+    let start = Start { plan_only: false, yes: args.yes, role: None, detach: false };
     if drifted.iter().any(|look| look.component.is_none()) {
         let body = json!({ "type": "reprovision_sandbox", "skip_components": true, "deployed": true });
         let code = workflows::start(client, out, &args.name, body, &start).await?;

@@ -1,74 +1,29 @@
-//! Installs that are kept in files: what they would change, and making it so.
+//! Installs that are kept in files: reads the files, shows what they would change (`compare`), and makes it so.
 //!
 //! A file says all of an install's own labels and of the vendor's inputs that are not sensitive: what it does not name goes back
 //! to the app's default. Switches of components that it does not name stay as they are.
+
+mod compare;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use api::client::Client;
 use api::control::{
-    AppInput, CreateInstall, Install, InstallInputs, InstallMetadata, Location, Project, Region,
-    ToggleInstallComponent, UpdateInstall, UpdateInstallConfig, UpdateInstallInputs,
+    CreateInstall, InstallMetadata, Location, Project, Region, ToggleInstallComponent, UpdateInstall,
+    UpdateInstallConfig, UpdateInstallInputs,
 };
+use compare::{Action, Change, MANAGED_BY, Plan, There, approval_option, compare};
 use config::{Options, Severity, Tree};
-use model::InstallId;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::args::SyncInstalls;
-use crate::commands::{Kind, agree, explain, workflows};
+use crate::commands::{Kind, confirm, explain, workflows};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, count};
 
-/// Who keeps an install that is kept in a file; the dialect's word.
-const MANAGED_BY: &str = "nuon/cli/install-config";
-const MASK: &str = "***";
 /// Most files of one sync.
 const FILES_MAX: usize = 1_000;
-
-/// What is different about an install, from the one side and the other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Change {
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    old: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    new: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Action {
-    Create,
-    Update,
-    None,
-}
-
-/// What shall become of one install.
-#[derive(Debug, Clone, Serialize)]
-struct Plan {
-    name: String,
-    action: Action,
-    changes: Vec<Change>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    workflow_ids: Vec<String>,
-    /// Where it is there already.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<InstallId>,
-    #[serde(skip)]
-    wanted: config::Install,
-    /// Inputs that change.
-    #[serde(skip)]
-    inputs: BTreeMap<String, String>,
-}
-
-/// What is known of an install that is there.
-#[derive(Debug, Clone, Copy)]
-struct There<'a> {
-    install: &'a Install,
-    inputs: Option<&'a InstallInputs>,
-}
 
 pub(crate) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> Result<u8> {
     let tree = read(&args)?;
@@ -96,7 +51,7 @@ pub(crate) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
         plans.push(compare(wanted, there, &declared, &args, &mut problems));
     }
     if !problems.is_empty() {
-        let hint = "nothing was changed; mend the files and try again";
+        let hint = "nothing was changed; fix the files and sync again";
         return Err(CliError::usage(problems.join("\n")).hint(hint));
     }
     if !out.json {
@@ -116,17 +71,16 @@ pub(crate) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
         return follow(client, out, &args, &plans).await;
     }
     let installs = count(changed, "install", "installs");
-    let hint = "add `--yes`, or look first with `--plan`";
-    agree(out, args.yes, &format!("this changes {installs}"), &format!("change {installs}?"), hint)?;
+    confirm(out, args.yes, &format!("changing {installs}"), &format!("change {installs}?"))?;
     let mut done: Vec<String> = Vec::new();
     for plan in &mut plans {
         if let Err(error) = apply(client, &args, plan).await {
             let told = if done.is_empty() {
                 "no other install was changed".to_owned()
             } else {
-                format!("done before it: {}", done.join(", "))
+                format!("already changed: {}", done.join(", "))
             };
-            return Err(error.hint(format!("{told}; once the file is right, another sync does the rest")));
+            return Err(error.hint(format!("{told}; fix the problem and sync again")));
         }
         if plan.action != Action::None {
             done.push(plan.name.clone());
@@ -146,7 +100,7 @@ fn read(args: &SyncInstalls) -> Result<Tree> {
         walk(&dir, &mut files)?;
         files.sort();
         if files.is_empty() {
-            return Err(CliError::usage(format!("{} holds no TOML file", dir.display())));
+            return Err(CliError::usage(format!("no TOML files in {}", dir.display())));
         }
     }
     let mut tree = Tree::new(args.app.clone());
@@ -198,242 +152,9 @@ fn load(out: &Output, tree: &Tree) -> Result<std::result::Result<Vec<config::Ins
         return Ok(Err(Exit::Failed.code()));
     };
     if config.installs.is_empty() {
-        return Err(CliError::usage("the files say no install").hint("an install has at least a `name`"));
+        return Err(CliError::usage("no installs found in these files").hint("an install file needs at least a `name`"));
     }
     Ok(Ok(config.installs))
-}
-
-/// What a file would change; whatever can't be done goes to `problems`.
-fn compare(
-    wanted: config::Install,
-    there: Option<There<'_>>,
-    declared: &[AppInput],
-    args: &SyncInstalls,
-    problems: &mut Vec<String>,
-) -> Plan {
-    impossible(&wanted, there, args.take_over, problems);
-    let config = there.and_then(|there| there.install.install_config.as_ref());
-    let mut changes = Changes::default();
-    if there.is_none() {
-        changes.differ("cloud", None, Some(cloud(&wanted)));
-    }
-    let option = there.map(|_| config.map_or("prompt", |config| config.approval_option.as_str()).to_owned());
-    changes.differ("approval_option", option, Some(approval_option(&wanted)));
-    let own = config.map(|config| config.labels.clone()).unwrap_or_default();
-    changes.maps("labels", &own, &wanted.labels);
-    let toggles = config.map(|config| config.component_toggles.clone()).unwrap_or_default();
-    let word = |on: bool| if on { "on" } else { "off" }.to_owned();
-    for (component, on) in &wanted.component_toggles {
-        let path = format!("component_toggles.{component}");
-        changes.differ(&path, toggles.get(component).copied().map(word), Some(word(*on)));
-    }
-    let inputs = match there {
-        Some(there) => changed_inputs(&wanted, there, declared, &mut changes, problems),
-        None => first_inputs(&wanted, declared, &args.inputs, &mut changes, problems),
-    };
-    if let Some(there) = there {
-        let keeper = Some(keeper(there.install).to_owned()).filter(|by| !by.is_empty());
-        changes.differ("managed_by", keeper, Some(MANAGED_BY.into()));
-    }
-    let action = match (there, changes.0.is_empty()) {
-        (None, _) => Action::Create,
-        (Some(_), false) => Action::Update,
-        (Some(_), true) => Action::None,
-    };
-    let id = there.map(|there| there.install.id.clone());
-    Plan { name: wanted.name.clone(), action, changes: changes.0, workflow_ids: Vec::new(), id, wanted, inputs }
-}
-
-#[derive(Debug, Default)]
-struct Changes(Vec<Change>);
-
-impl Changes {
-    fn differ(&mut self, path: &str, old: Option<String>, new: Option<String>) {
-        if old != new {
-            self.0.push(Change { path: path.to_owned(), old, new });
-        }
-    }
-
-    fn maps(&mut self, path: &str, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) {
-        for (key, value) in new {
-            self.differ(&format!("{path}.{key}"), old.get(key).cloned(), Some(value.clone()));
-        }
-        for (key, value) in old.iter().filter(|(key, _)| !new.contains_key(*key)) {
-            self.differ(&format!("{path}.{key}"), Some(value.clone()), None);
-        }
-    }
-}
-
-fn approval_option(wanted: &config::Install) -> String {
-    wanted.approval_option.clone().unwrap_or_else(|| "prompt".into())
-}
-
-fn keeper(install: &Install) -> &str {
-    install.metadata.as_ref().map_or("", |metadata| metadata.managed_by.as_str())
-}
-
-/// Where the install lies, in words.
-fn cloud(wanted: &config::Install) -> String {
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    match (&wanted.aws_account, &wanted.azure_account, &wanted.gcp_account) {
-        (Some(aws), _, _) => format!("aws {}", aws.region),
-        (_, Some(azure), _) => format!("azure {}", azure.location),
-        (_, _, Some(gcp)) => format!("gcp {}/{}", text(&gcp.project_id), text(&gcp.region)),
-        (None, None, None) => "local".into(),
-    }
-}
-
-/// What a file asks for that can't be done. Saying nothing about it would be worse than doing nothing.
-fn impossible(wanted: &config::Install, there: Option<There<'_>>, take_over: bool, problems: &mut Vec<String>) {
-    let name = &wanted.name;
-    let mut say = |text: String| problems.push(format!("install `{name}`: {text}"));
-    if let Err(wrong) = model::name::check(name) {
-        say(wrong);
-    }
-    if let Err(wrong) = model::labels::check(&wanted.labels) {
-        say(wrong);
-    }
-    if wanted.approval_option.as_deref() == Some("auto") {
-        say("`approval_option = \"auto\"` is not known here: write `prompt` or `approve-all`".into());
-    }
-    if wanted.stack_overrides.is_some() {
-        say("`stack_overrides` are not carried out yet; take them out of the file".into());
-    }
-    if let Some(component) = wanted.components.keys().next() {
-        say(format!("`components.{component}` is not carried out yet; take it out of the file"));
-    }
-    let Some(There { install, .. }) = there else { return };
-    let (is, shall) = (crate::commands::installs::place(install), cloud(wanted));
-    if is != shall {
-        say(format!("it lies in `{is}` and can't move to `{shall}`"));
-    }
-    let keeper = keeper(install);
-    if !keeper.is_empty() && keeper != MANAGED_BY && !take_over {
-        say(format!("`{keeper}` keeps it; `--take-over` has it kept in files from now on"));
-    }
-}
-
-/// A value that a file may give; whatever may not goes to `problems`.
-fn may_give<'d>(
-    wanted: &config::Install,
-    name: &str,
-    declared: &'d [AppInput],
-    problems: &mut Vec<String>,
-) -> Option<&'d AppInput> {
-    let install = &wanted.name;
-    match declared.iter().find(|input| input.name == name) {
-        None => {
-            let close = crate::commands::closest(name, declared.iter().map(|input| input.name.as_str()));
-            let hint = close.map(|close| format!(": did you mean `{close}`?")).unwrap_or_default();
-            problems.push(format!("install `{install}`: the app declares no input `{name}`{hint}"));
-            None
-        }
-        Some(input) if input.sensitive => {
-            problems.push(format!(
-                "install `{install}`: input `{name}` is sensitive, and sensitive values can't be stored in install files: set it with \
-                 `ferry installs inputs {install} --set-stdin {name}`"
-            ));
-            None
-        }
-        Some(input) => {
-            let given = wanted.inputs.get(name).map(String::as_str).unwrap_or_default();
-            if let Err(why) = rules(input).accepts(given) {
-                problems.push(format!("install `{install}`: input `{name}`: the value {why}"));
-            }
-            Some(input)
-        }
-    }
-}
-
-/// What the app asks of a value.
-fn rules(input: &AppInput) -> config::Input {
-    let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    config::Input {
-        name: input.name.clone(),
-        r#type: some(&input.input_type),
-        options: input.options.clone(),
-        min: some(&input.min),
-        max: some(&input.max),
-        pattern: some(&input.pattern),
-        ..config::Input::default()
-    }
-}
-
-/// The inputs of an install that is made.
-fn first_inputs(
-    wanted: &config::Install,
-    declared: &[AppInput],
-    given: &[(String, String)],
-    changes: &mut Changes,
-    problems: &mut Vec<String>,
-) -> BTreeMap<String, String> {
-    let mut inputs = BTreeMap::new();
-    for (name, value) in &wanted.inputs {
-        if may_give(wanted, name, declared, problems).is_some() && !value.is_empty() {
-            changes.differ(&format!("inputs.{name}"), None, Some(value.clone()));
-            inputs.insert(name.clone(), value.clone());
-        }
-    }
-    for (name, value) in given {
-        let Some(input) = declared.iter().find(|input| input.name == *name) else {
-            problems.push(format!("`--input {name}`: the app declares no such input"));
-            continue;
-        };
-        if !input.sensitive {
-            problems.push(format!("`--input {name}`: it is not sensitive, so it belongs into the file"));
-        }
-        if let Err(why) = rules(input).accepts(value) {
-            problems.push(format!("`--input {name}`: the value {why}"));
-        }
-        changes.differ(&format!("inputs.{name}"), None, Some(MASK.into()));
-        inputs.insert(name.clone(), value.clone());
-    }
-    for input in declared.iter().filter(|input| input.required && !input.sensitive && input.source != "customer") {
-        if input.default.is_empty() && !inputs.contains_key(&input.name) {
-            problems.push(format!(
-                "install `{}`: input `{}` is required, and the file does not give it",
-                wanted.name, input.name
-            ));
-        }
-    }
-    inputs
-}
-
-/// Inputs of an install that change: those that the file names, and those of the vendor's that it does not name any more.
-fn changed_inputs(
-    wanted: &config::Install,
-    there: There<'_>,
-    declared: &[AppInput],
-    changes: &mut Changes,
-    problems: &mut Vec<String>,
-) -> BTreeMap<String, String> {
-    let mut inputs = BTreeMap::new();
-    let now =
-        |name: &str| there.inputs.and_then(|inputs| inputs.redacted_values.get(name)).cloned().unwrap_or_default();
-    for (name, value) in &wanted.inputs {
-        let Some(input) = may_give(wanted, name, declared, problems) else { continue };
-        let shall = if value.is_empty() { &input.default } else { value };
-        if now(name) != *shall {
-            changes.differ(&format!("inputs.{name}"), Some(now(name)), Some(shall.clone()));
-            inputs.insert(name.clone(), value.clone());
-        }
-    }
-    for input in declared {
-        let name = &input.name;
-        let theirs = input.sensitive || input.source == "customer" || wanted.inputs.contains_key(name);
-        if theirs || now(name) == input.default {
-            continue;
-        }
-        if input.required && input.default.is_empty() {
-            let text = format!("install `{}`: input `{name}` is required, and the file does not give it", wanted.name);
-            problems.push(text);
-            continue;
-        }
-        let default = Some(input.default.clone()).filter(|default| !default.is_empty());
-        changes.differ(&format!("inputs.{name}"), Some(now(name)), default);
-        inputs.insert(name.clone(), String::new());
-    }
-    inputs
 }
 
 fn show(out: &Output, plans: &[Plan]) -> Result<()> {
@@ -561,9 +282,9 @@ fn finish(out: &Output, args: &SyncInstalls, plans: &[Plan], changed: usize) -> 
     if changed == 0 {
         out.success(&format!("nothing changed: {}", count(plans.len(), "install", "installs")));
     } else if args.plan {
-        out.note(&format!("{made} to create, {updated} to change, {as_it_was} as the file says"));
+        out.note(&format!("{made} to create, {updated} to change, {as_it_was} unchanged"));
     } else {
-        out.success(&format!("{made} created, {updated} changed, {as_it_was} as the file says"));
+        out.success(&format!("{made} created, {updated} changed, {as_it_was} unchanged"));
     }
     Ok(0)
 }
@@ -580,131 +301,9 @@ async fn follow(client: &Client, out: &Output, args: &SyncInstalls, plans: &[Pla
                 let code = workflows::watch(client, out, id).await?;
                 first = if first == 0 { code } else { first };
             } else if !out.json {
-                out.hint(&format!("{}: `ferry workflows watch {id}` follows what was started", plan.name));
+                out.hint(&format!("{}: run `ferry workflows watch {id}` to follow the workflow", plan.name));
             }
         }
     }
     Ok(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn declared() -> Vec<AppInput> {
-        let input = |name: &str, default: &str, required: bool, sensitive: bool, source: &str| {
-            serde_json::from_value(json!({
-                "id": "i", "name": name, "index": 0, "default": default, "required": required, "sensitive": sensitive,
-                "source": source,
-            }))
-            .expect("an input")
-        };
-        vec![
-            input("host", "one", false, false, "vendor"),
-            input("size", "", true, false, "vendor"),
-            input("password", "", true, true, "vendor"),
-            input("colour", "", false, false, "customer"),
-        ]
-    }
-
-    fn args() -> SyncInstalls {
-        SyncInstalls {
-            files: Vec::new(),
-            dir: None,
-            app: "shop".into(),
-            yes: false,
-            wait: false,
-            plan: false,
-            inputs: Vec::new(),
-            take_over: false,
-        }
-    }
-
-    fn wanted(text: &str) -> config::Install {
-        let mut tree = Tree::new("shop");
-        tree.add("installs/a.toml", text);
-        let loaded = config::load_installs(&tree, Options::default());
-        loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)).installs.remove(0)
-    }
-
-    fn there(managed_by: &str) -> (Install, InstallInputs) {
-        let id = |prefix: &str| format!("{prefix}0123456789abcdefghijklm");
-        let at = "2025-01-01T00:00:00Z";
-        let install = json!({
-            "id": id("ins"), "org_id": id("org"), "app_id": id("app"), "name": "a", "runner_id": id("run"),
-            "runner_status": "active", "sandbox_status": "active", "composite_component_status": "active",
-            "cloud_platform": "local", "created_by_id": id("acc"), "created_at": at, "updated_at": at,
-            "metadata": { "managed_by": managed_by },
-            "install_config": {
-                "id": "c", "install_id": "i", "org_id": "o", "approval_option": "prompt", "created_by_id": "a",
-                "created_at": at, "updated_at": at, "labels": { "env": "prod" }, "component_toggles": { "extra": false },
-            },
-        });
-        let inputs = json!({
-            "id": "x", "created_by_id": "a", "created_at": at, "updated_at": at, "install_id": "i", "version": 1,
-            "redacted_values": { "host": "two", "size": "1", "password": "***", "colour": "red" },
-        });
-        (serde_json::from_value(install).expect("an install"), serde_json::from_value(inputs).expect("inputs"))
-    }
-
-    fn lines(text: &str, managed_by: Option<&str>, args: &SyncInstalls) -> (Vec<String>, Vec<String>) {
-        let known = managed_by.map(there);
-        let there = known.as_ref().map(|(install, inputs)| There { install, inputs: Some(inputs) });
-        let mut problems = Vec::new();
-        let plan = compare(wanted(text), there, &declared(), args, &mut problems);
-        let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".into());
-        (plan.changes.iter().map(|c| format!("{} {} {}", c.path, text(&c.old), text(&c.new))).collect(), problems)
-    }
-
-    #[test]
-    fn what_a_file_changes() {
-        let same = "name = \"a\"\n[labels]\nenv = \"prod\"\n[inputs]\nhost = \"two\"\nsize = \"1\"\n";
-        assert_eq!(lines(same, Some(MANAGED_BY), &args()), (vec![], vec![]));
-        assert_eq!(lines(same, Some(""), &args()).0, [format!("managed_by - {MANAGED_BY}")]);
-        let other = "name = \"a\"\napproval_option = \"approve-all\"\n[inputs]\nsize = \"2\"\n[component_toggles]\nextra = true\n";
-        let (changes, problems) = lines(other, Some(MANAGED_BY), &args());
-        assert_eq!(
-            changes,
-            [
-                "approval_option prompt approve-all",
-                "labels.env prod -",
-                "component_toggles.extra off on",
-                "inputs.size 1 2",
-                "inputs.host two one",
-            ]
-        );
-        assert_eq!(problems, Vec::<String>::new());
-        let secret = SyncInstalls { inputs: vec![("password".into(), "p".into())], ..args() };
-        let new = "name = \"a\"\n[aws_account]\nregion = \"eu-west-1\"\n[inputs]\nsize = \"2\"\n";
-        let (changes, problems) = lines(new, None, &secret);
-        let expected =
-            ["cloud - aws eu-west-1", "approval_option - prompt", "inputs.size - 2", "inputs.password - ***"];
-        assert_eq!((changes, problems), (expected.map(str::to_owned).to_vec(), vec![]));
-    }
-
-    #[test]
-    fn what_a_file_can_t_have_is_said() {
-        let table = [
-            ("name = \"a\"\n[inputs]\nsize = \"1\"\npassword = \"p\"\n", None, "is sensitive"),
-            ("name = \"a\"\n[inputs]\nsize = \"1\"\nhots = \"p\"\n", None, "did you mean `host`?"),
-            ("name = \"a\"\n", None, "input `size` is required"),
-            ("name = \"a\"\n", Some(MANAGED_BY), "input `size` is required"),
-            ("name = \"a\"\napproval_option = \"auto\"\n[inputs]\nsize = \"1\"\n", None, "\"auto\""),
-            (
-                "name = \"a\"\n[inputs]\nsize = \"1\"\n[components.api]\nhelm_values = \"a: b\"\n",
-                None,
-                "components.api",
-            ),
-            ("name = \"a\"\n[inputs]\nsize = \"1\"\n", Some("nuon/dashboard"), "--take-over"),
-            (
-                "name = \"a\"\n[inputs]\nsize = \"1\"\n[aws_account]\nregion = \"eu-west-1\"\n",
-                Some(MANAGED_BY),
-                "can't move to `aws eu-west-1`",
-            ),
-        ];
-        for (text, managed_by, expected) in table {
-            let (_, problems) = lines(text, managed_by, &args());
-            assert!(problems.iter().any(|problem| problem.contains(expected)), "{text}: {problems:?}");
-        }
-    }
 }

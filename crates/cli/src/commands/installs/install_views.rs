@@ -2,11 +2,11 @@
 
 use api::client::Client;
 
-use crate::args::Limit;
+use crate::args::{Limit, Yes};
 use crate::commands::confirm;
 use crate::commands::{Kind, explain};
 use crate::error::Result;
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, dim, id, status, strong};
 
 pub(crate) async fn components(client: &Client, out: &Output, install: &str) -> Result<()> {
     let found = match client.install_components(install).await {
@@ -44,7 +44,7 @@ pub(crate) async fn schedules(client: &Client, out: &Output, install: &str) -> R
         Err(error) => return Err(explain(client, Kind::Install, install, error).await),
     };
     let headers = ["WHAT", "CRON (UTC)", "NEXT", "?LAST", "?WORKFLOW", "NOTE"];
-    let none = "nothing is done by the clock: actions have no `cron` trigger, components no `drift_schedule`";
+    let none = "no schedules: no action has a `cron` trigger and no component has a `drift_schedule`";
     out.list(&found, none, &headers, |schedule| {
         let what = match (schedule.kind.as_str(), schedule.name.as_str()) {
             ("drift", "") => "drift of the sandbox".to_owned(),
@@ -56,7 +56,7 @@ pub(crate) async fn schedules(client: &Client, out: &Output, install: &str) -> R
             cell(&schedule.cron),
             cell(out.time(schedule.next_at)),
             schedule.last_at.map_or_else(|| dim("never"), |at| dim(out.time(at))),
-            dim(&schedule.workflow_id),
+            id(&schedule.workflow_id).dim(),
             cell(&schedule.note),
         ]
     })?;
@@ -72,15 +72,15 @@ pub(crate) async fn policies(client: &Client, out: &Output, install: &str, limit
     if out.json {
         return Ok(out.json(&found)?);
     }
-    let headers = ["STEP", "ASKED", "DENIED", "WARNED", "?WHEN", "?WORKFLOW"];
-    out.list(&found, "no plan of this install was judged by a policy", &headers, |report| {
+    let headers = ["STEP", "POLICIES", "DENIED", "WARNED", "?WHEN", "?WORKFLOW"];
+    out.list(&found, "no policy reports yet", &headers, |report| {
         vec![
             strong(&report.step),
             cell(report.policy_count),
             cell(report.deny_count),
             cell(report.warn_count),
             dim(out.time(report.evaluated_at)),
-            dim(&report.workflow_id),
+            id(&report.workflow_id).dim(),
         ]
     })?;
     let said = found.iter().flat_map(|report| report.violations.iter().map(move |said| (report, said)));
@@ -90,17 +90,17 @@ pub(crate) async fn policies(client: &Client, out: &Output, install: &str, limit
         })
         .collect();
     if !rows.is_empty() {
-        out.table(&["", "POLICY", "SAYS", "?STEP"], rows)?;
+        out.table(&["VERDICT", "POLICY", "MESSAGE", "?STEP"], rows)?;
     }
     out.more(more);
     Ok(())
 }
 
-pub(crate) async fn forget(client: &Client, out: &Output, install: &str, force: bool, yes: bool) -> Result<()> {
-    let what = format!(
-        "install `{install}` will be removed here, with its state and history, and its runner can't connect any more; what it made in the customer's account stays there"
+pub(crate) async fn forget(client: &Client, out: &Output, install: &str, force: bool, yes: Yes) -> Result<()> {
+    let question = format!(
+        "delete the records of install `{install}`, its state and its history? Its runner can't connect any more; nothing in the customer's account changes"
     );
-    confirm(yes, &what)?;
+    confirm(out, yes, &format!("forgetting install `{install}`"), &question)?;
     match client.forget_install(install, force).await {
         Ok(answer) if out.json => out.json(&answer)?,
         Ok(_) => out.success(&format!("install `{install}` is forgotten")),

@@ -20,9 +20,9 @@ use model::labels::Labels;
 use serde_json::json;
 
 use crate::args::{CreateInstall, Installs, Label, Rollback, SetInstall, Teardown};
-use crate::commands::{Kind, explain, workflows};
+use crate::commands::{Kind, ask, confirm, explain, workflows};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, dim, id, status, strong};
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Result<u8> {
     match command {
@@ -45,12 +45,12 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             }
             Err(error) => return Err(explain(client, Kind::Install, &name, error).await),
         },
-        Installs::Inputs { name, set, set_file, set_stdin, no_deploy, approve_all } => {
+        Installs::Inputs { name, set, set_file, set_stdin, no_deploy, yes } => {
             let set = given_inputs(set, set_file, set_stdin)?;
-            if set.is_empty() && (no_deploy || approve_all) {
+            if set.is_empty() && (no_deploy || yes.given()) {
                 return Err(CliError::usage("no input is given: use `--set`, `--set-file` or `--set-stdin`"));
             }
-            return inputs(client, out, &name, set, no_deploy, approve_all).await;
+            return inputs(client, out, &name, set, no_deploy, yes.given()).await;
         }
         Installs::State { name, version, versions } => state(client, out, &name, version, versions).await?,
         Installs::History { name, limit } => workflows::newest(client, out, Some(&name), limit).await?,
@@ -59,16 +59,14 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Res
         Installs::Policies { name, limit } => install_views::policies(client, out, &name, limit).await?,
         Installs::Forget { name, force, yes } => install_views::forget(client, out, &name, force, yes).await?,
         Installs::EraseTelemetry { name, yes } => {
-            crate::commands::confirm(
-                yes,
-                &format!("what exporters have sent for install `{name}` will be deleted for good"),
-            )?;
+            let question = format!("delete the telemetry of install `{name}` permanently?");
+            confirm(out, yes, &format!("deleting the telemetry of install `{name}`"), &question)?;
             let runner = client.install(&name).await?.runner_id;
             let stream = client.delete_log(&model::log::telemetry_stream(&runner)).await?;
             if out.json {
                 out.json(&stream)?;
             } else {
-                out.success(&format!("what exporters have sent for install `{name}` is deleted"));
+                out.success(&format!("the telemetry of install `{name}` is deleted"));
             }
         }
         Installs::Set(args) => set(client, out, args).await?,
@@ -114,7 +112,7 @@ fn given_inputs(
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text)?;
         if text.is_empty() {
-            let error = CliError::usage(format!("nothing came from stdin for the input `{name}`; nothing was changed"));
+            let error = CliError::usage(format!("stdin was empty, so input `{name}` was not changed"));
             return Err(error.hint(format!("to clear the input, use `--set {name}=`")));
         }
         given.push((name, value(text)));
@@ -136,16 +134,13 @@ async fn teardown(client: &Client, out: &Output, args: Teardown) -> Result<u8> {
         Err(error) if error.code.as_deref() == Some(ErrorCode::HasDependents.as_str()) => error,
         other => return other,
     };
-    let hint = format!(
-        "`--with-dependents` tears them down first, `--force` tears `{component}` down alone and leaves them without it"
-    );
-    let question = format!("{}. Tear them down first, then `{component}`?", refused.message);
-    match crate::commands::agree(out, false, &refused.message, &question, &hint) {
-        Ok(()) => {}
-        // Nobody is here to be asked.
-        Err(error) if error.exit == Exit::Usage => return Err(refused.hint(hint)),
-        Err(error) => return Err(error),
+    let hint =
+        format!("pass `--with-dependents` to tear them down first, or `--force` to tear down only `{component}`");
+    // `--yes` approves plans; which components go is for the other flags to say.
+    if args.start.yes.given() || !out.can_ask() {
+        return Err(refused.hint(hint));
     }
+    ask(out, &format!("{}. Tear them down first, then `{component}`?", refused.message))?;
     workflows::start(client, out, &args.name, body(true), &args.start).await
 }
 
@@ -174,7 +169,7 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
                 let inputs = last.metadata.get("inputs").and_then(|inputs| inputs.as_array()).into_iter().flatten();
                 let names: Vec<&str> = inputs.filter_map(|name| name.as_str()).collect();
                 let message = format!(
-                    "the last deploy changed inputs ({}), not the version, and did not succeed: a rollback would keep those inputs",
+                    "the last deploy failed and changed only inputs ({}), which a rollback does not change back",
                     names.join(", ")
                 );
                 let hint = format!(
@@ -186,8 +181,8 @@ async fn rollback(client: &Client, out: &Output, args: Rollback) -> Result<u8> {
             let now = tried.peek().map(|w| w.config_version);
             let mut versions = tried.filter(|w| w.status.status == "success").map(|w| w.config_version);
             versions.find(|version| Some(*version) < now).ok_or_else(|| {
-                CliError::new(Exit::NotFound, "there is no earlier version that was deployed here")
-                    .hint("name one: `--to VERSION`; `ferry apps configs APP` shows them")
+                CliError::new(Exit::NotFound, "no earlier version was deployed to this install")
+                    .hint("pass `--to VERSION`; run `ferry apps configs APP` to list versions")
             })?
         }
     };
@@ -213,7 +208,7 @@ async fn set(client: &Client, out: &Output, args: SetInstall) -> Result<()> {
         Ok(install) => {
             show(out, &install)?;
             if renamed && !out.json {
-                out.note("nothing was deployed: templates that read `.nuon.install.name` get the new name with their next deploy");
+                out.note("renaming deploys nothing; templates that read `.nuon.install.name` see the new name at the next deploy");
             }
             Ok(())
         }
@@ -227,9 +222,9 @@ async fn state(client: &Client, out: &Output, name: &str, version: Option<u64>, 
             Ok(found) => found,
             Err(error) => return Err(explain(client, Kind::Install, name, error).await),
         };
-        let headers = ["VERSION", "CHANGED", "?BY", "?WHEN"];
+        let headers = ["VERSION", "CHANGED", "?WHEN", "?WORKFLOW"];
         return Ok(out.list(&found, "nothing was deployed yet", &headers, |v| {
-            vec![strong(v.version), cell(v.parts.join(", ")), cell(&v.workflow_id), dim(out.time(v.created_at))]
+            vec![strong(v.version), cell(v.parts.join(", ")), dim(out.time(v.created_at)), id(&v.workflow_id).dim()]
         })?);
     }
     match client.install_state(name, version).await {
@@ -278,13 +273,13 @@ async fn list(client: &Client, out: &Output, app: Option<&str>, selector: Option
     };
     let headers = ["NAME", "ID", "?CLOUD", "RUNNER", "?LABELS", "?CREATED"];
     let none = match selector {
-        Some(selector) => &format!("no install has labels like `{selector}`"),
-        None => "no installs yet; `ferry installs create NAME --app APP` makes one",
+        Some(selector) => &format!("no installs match the labels `{selector}`"),
+        None => "no installs yet; create one with `ferry installs create NAME --app APP`",
     };
     out.list(&installs, none, &headers, |install| {
         vec![
             strong(&install.name),
-            cell(&install.id),
+            id(&install.id),
             cell(place(install)),
             status(&install.runner_status),
             cell(listed(&install.labels)),
@@ -313,10 +308,13 @@ async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()
     }
     show(out, &install)?;
     if !out.json && !install.workflow_id.is_empty() {
-        out.hint(&format!("it is being provisioned: `ferry workflows watch {}` follows it", install.workflow_id));
+        out.hint(&format!(
+            "provisioning has started; run `ferry workflows watch {}` to follow it",
+            install.workflow_id
+        ));
     } else if !out.json && install.runner_status == "pending" {
         out.hint(&format!(
-            "`ferry runners join-command {}` makes the command that starts its runner",
+            "run `ferry runners join-command {}` to get the command that starts its runner",
             install.runner_id
         ));
     }
@@ -397,7 +395,7 @@ pub(crate) fn place(install: &Install) -> String {
 fn versions(install: &Install) -> String {
     match (install.kept_at_version, install.latest_version) {
         (Some(kept), Some(latest)) if kept < latest => {
-            format!("stays at {kept} after a rollback; `ferry installs deploy {}` brings {latest}", install.name)
+            format!("{kept}, kept by a rollback; run `ferry installs deploy {}` to deploy {latest}", install.name)
         }
         (Some(version), _) | (None, Some(version)) => format!("{version} (latest)"),
         (None, None) => String::new(),
@@ -419,16 +417,18 @@ fn show(out: &Output, install: &Install) -> Result<()> {
         ("components", status(&install.composite_component_status)),
         ("labels", cell(listed(&install.labels))),
         ("approvals", cell(install.install_config.as_ref().map_or("", |config| config.approval_option.as_str()))),
-        ("kept by", cell(install.metadata.as_ref().map_or("", |metadata| metadata.managed_by.as_str()))),
+        ("managed by", cell(install.metadata.as_ref().map_or("", |metadata| metadata.managed_by.as_str()))),
         ("app version", cell(versions(install))),
-        ("created", cell(out.time(install.created_at))),
+        ("created", cell(out.moment(install.created_at))),
     ])?;
     if !install.undeployed_inputs.is_empty() {
-        out.warn(&format!("these inputs are set and not deployed: {}", install.undeployed_inputs.join(", ")));
+        out.warn(&format!("these inputs are saved but not deployed: {}", install.undeployed_inputs.join(", ")));
         let name = &install.name;
         out.hint(&match install.kept_at_version.filter(|kept| Some(*kept) < install.latest_version) {
-            Some(kept) => format!("`ferry installs rollback {name} --to {kept}` deploys them with version {kept}"),
-            None => format!("`ferry installs deploy {name}` deploys them"),
+            Some(kept) => {
+                format!("run `ferry installs rollback {name} --to {kept}` to deploy them with version {kept}")
+            }
+            None => format!("run `ferry installs deploy {name}` to deploy them"),
         });
     }
     Ok(())

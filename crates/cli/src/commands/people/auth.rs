@@ -59,7 +59,7 @@ async fn login(global: &Global, out: &Output) -> Result<u8> {
 fn token_from_stdin() -> Result<String> {
     let stdin = std::io::stdin();
     let missing = || {
-        CliError::usage("no token is given").hint(
+        CliError::usage("no token given").hint(
             "`ferry auth login --url URL --token TOKEN`, or pipe the token into it to keep it out of the process list",
         )
     };
@@ -79,14 +79,21 @@ async fn whoami(target: &Target, out: &Output) -> Result<u8> {
         out.json(&json!({ "context": target.context, "url": client.url(), "org": target.org, "account": account }))?;
         return Ok(0);
     }
-    let permissions: Vec<String> = account.permissions.iter().map(|(org, what)| format!("{org}: {what}")).collect();
+    // Names are for people; without them the ids are shown.
+    let orgs = client.orgs().await.unwrap_or_default();
+    let named = |id: &str| match orgs.iter().find(|org| org.id.as_str() == id) {
+        Some(org) => format!("{} ({id})", org.name),
+        None => id.to_owned(),
+    };
+    let permissions: Vec<String> =
+        account.permissions.iter().map(|(org, what)| format!("{}: {what}", named(org))).collect();
     out.pairs(vec![
         ("account", strong(&account.email)),
         ("id", cell(&account.id)),
         ("type", cell(&account.account_type)),
         ("url", cell(client.url())),
         ("context", cell(target.context.as_deref().unwrap_or("-"))),
-        ("org", cell(target.org.as_deref().unwrap_or("-"))),
+        ("org", cell(target.org.as_deref().map_or_else(|| "-".to_owned(), named))),
         ("permissions", cell(permissions.join("\n"))),
     ])?;
     Ok(0)
@@ -107,7 +114,9 @@ fn logout(global: &Global, out: &Output) -> Result<u8> {
     if out.json {
         out.json(&json!({ "context": name }))?;
     } else {
-        out.success(&format!("the token of context `{name}` is forgotten; `ferry tokens revoke` ends it for good"));
+        out.success(&format!(
+            "deleted the token from context `{name}`; it stays valid until you run `ferry tokens revoke`"
+        ));
     }
     Ok(0)
 }

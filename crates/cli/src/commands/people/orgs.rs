@@ -7,7 +7,7 @@ use crate::args::{Global, Orgs};
 use crate::commands::{connect, sign_in, suggestion, target};
 use crate::context::{self, Target};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, bytes, cell, dim, status, strong};
+use crate::output::{Output, bytes, cell, dim, id, status, strong};
 
 pub(crate) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<u8> {
     let target = target(global)?;
@@ -18,11 +18,11 @@ pub(crate) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<
             let selected = |org: &Org| [org.id.as_str(), &org.name].map(Some).contains(&target.org.as_deref());
             out.list(
                 &orgs,
-                "no orgs yet; `ferry orgs create NAME` makes one",
+                "no orgs yet; create one with `ferry orgs create NAME`",
                 &["", "NAME", "ID", "?CREATED"],
                 |org| {
                     let mark = if selected(org) { "*" } else { "" };
-                    vec![cell(mark), strong(&org.name), cell(&org.id), dim(out.time(org.created_at))]
+                    vec![cell(mark), strong(&org.name), id(&org.id), dim(out.time(org.created_at))]
                 },
             )?;
         }
@@ -60,20 +60,20 @@ pub(crate) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<
             if out.json {
                 out.json(&kept)?;
             } else {
-                let days = |s: u64| format!("{:.1} days after its last line", s as f64 / 86_400.0);
+                let days = |s: u64| format!("{:.1} days after the last line", s as f64 / 86_400.0);
                 let quota = kept.quota_bytes.map_or_else(|| "none".to_owned(), bytes);
                 out.pairs(vec![
                     ("logs", cell(kept.logs)),
-                    ("they take", cell(bytes(kept.size_bytes))),
+                    ("size", cell(bytes(kept.size_bytes))),
                     ("quota", cell(quota)),
-                    ("each is kept", cell(kept.retention_s.map_or_else(|| "without end".to_owned(), days))),
+                    ("retention", cell(kept.retention_s.map_or_else(|| "unlimited".to_owned(), days))),
                 ])?;
             }
         }
         Orgs::Select { name } => {
             let org = find(&client, &name).await?;
             let selected = select(&target, &org)?.ok_or_else(|| {
-                CliError::usage("there is no context to keep the choice in")
+                CliError::usage("there is no context to save the choice in")
                     .hint("sign in with `ferry auth login`, or set FERRY_ORG")
             })?;
             if out.json {
@@ -91,8 +91,7 @@ pub(crate) async fn find(client: &Client, wanted: &str) -> Result<Org> {
     let orgs = client.orgs().await?;
     let names: Vec<String> = orgs.iter().map(|o| o.name.clone()).collect();
     orgs.into_iter().find(|o| o.name == wanted || o.id.as_str() == wanted).ok_or_else(|| {
-        let error =
-            CliError::new(Exit::NotFound, format!("there is no org `{wanted}`, or this account does not belong to it"));
+        let error = CliError::new(Exit::NotFound, format!("org `{wanted}` not found, or this account is not a member"));
         match suggestion(wanted, &names) {
             Some(hint) => error.hint(hint),
             None => error,
@@ -114,7 +113,7 @@ fn select(target: &Target, org: &Org) -> Result<Option<String>> {
 fn tell_selected(out: &Output, org: &Org, context: Option<&str>) {
     match context {
         Some(context) => out.success(&format!("`{}` is selected in context `{context}`", org.name)),
-        None => out.hint(&format!("`--org {0}` or FERRY_ORG={0} selects it", org.id)),
+        None => out.hint(&format!("select it with `--org {0}` or FERRY_ORG={0}", org.id)),
     }
 }
 
@@ -124,7 +123,7 @@ fn show(out: &Output, org: &Org) -> Result<()> {
         ("id", cell(&org.id)),
         ("status", status(&org.status)),
         ("build runner", cell(&org.build_runner_id)),
-        ("created", cell(out.time(org.created_at))),
+        ("created", cell(out.moment(org.created_at))),
     ])?;
     Ok(())
 }

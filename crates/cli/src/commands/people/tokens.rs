@@ -7,26 +7,26 @@ use api::control::{CreateToken, Token};
 use model::{Role, Timestamp, TokenId};
 
 use crate::args::Tokens;
-use crate::commands::{confirm, suggestion};
+use crate::commands::{confirm, ids, suggestion};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, cell, dim, status, strong};
+use crate::output::{Output, cell, dim, id, status, strong};
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Result<u8> {
     match command {
         Tokens::List => {
             let tokens = client.tokens().await?;
             let now = Timestamp::from_system(SystemTime::now());
-            let headers = ["NAME", "ID", "ROLE", "?TOKEN", "STATUS", "?CREATED", "?EXPIRES", "?USED"];
+            let headers = ["NAME", "ID", "ROLE", "STATUS", "?EXPIRES", "?USED", "?CREATED", "?TOKEN"];
             out.list(&tokens, "no tokens", &headers, |token| {
                 vec![
                     strong(&token.name),
-                    cell(&token.id),
+                    id(&token.id),
                     cell(reach(token)),
-                    dim(format!("{}…", token.hint)),
                     status(state(token, now)),
-                    dim(out.time(token.created_at)),
                     cell(token.expires_at.map_or_else(|| "never".to_owned(), |t| out.time(t))),
                     dim(out.time_or_dash(token.last_used_at)),
+                    dim(out.time(token.created_at)),
+                    dim(format!("{}…", token.hint)),
                 ]
             })?;
         }
@@ -41,10 +41,10 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
             if out.json {
                 out.json(&token)?;
             } else {
-                out.success(&format!("token `{}` ({}) is created; it is shown only now", token.name, reach(&token)));
+                out.success(&format!("token `{}` ({}) is created; it is shown only once", token.name, reach(&token)));
                 out.line(token.token.as_deref().unwrap_or("-"))?;
                 if let (Some(endpoint), Some(token)) = (&token.otlp_endpoint, &token.token) {
-                    out.note("an exporter takes it from its environment:");
+                    out.note("set these variables for the exporter:");
                     out.note(&format!("  export OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}"));
                     out.note("  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf");
                     out.note(&format!("  export OTEL_EXPORTER_OTLP_HEADERS=\"authorization=Bearer%20{token}\""));
@@ -52,7 +52,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
             }
         }
         Tokens::Revoke { id, yes } => {
-            confirm(yes, &format!("token `{id}` will be refused from now on"))?;
+            confirm(out, yes, &format!("revoking token `{id}`"), &format!("revoke token `{id}`?"))?;
             let id = match TokenId::parse(&id) {
                 Ok(id) => id,
                 Err(_) => by_name(client, &id).await?,
@@ -70,7 +70,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
 
 async fn by_name(client: &Client, name: &str) -> Result<TokenId> {
     let live: Vec<Token> = client.tokens().await?.into_iter().filter(|t| t.revoked_at.is_none()).collect();
-    let named: Vec<&Token> = live.iter().filter(|t| t.name == name).collect();
+    let named: Vec<&Token> = live.iter().filter(|t| t.name == name || ids::stands_for(name, t.id.as_str())).collect();
     match named.as_slice() {
         [token] => Ok(token.id.clone()),
         [] => {
@@ -82,7 +82,7 @@ async fn by_name(client: &Client, name: &str) -> Result<TokenId> {
             })
         }
         [_, _, ..] => Err(CliError::usage(format!("{} tokens are named `{name}`", named.len()))
-            .hint("give the id; `ferry tokens list` shows it")),
+            .hint("pass the id; run `ferry tokens list` to see it")),
     }
 }
 

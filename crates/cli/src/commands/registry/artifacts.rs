@@ -11,9 +11,9 @@ use model::{BuildId, Digest, Timestamp};
 use serde_json::{Value, json};
 
 use crate::args::{Artifacts, Global, Registry, Sources};
-use crate::commands::{Kind, connect, explain, registry::builds, target};
+use crate::commands::{Kind, connect, explain, ids, is_brief, registry::builds, target};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Output, bytes, cell, dim, strong};
+use crate::output::{Output, bytes, cell, dim, id, strong};
 use crate::progress::Progress;
 use crate::watch::{Log, Watched, job_exit, watch};
 
@@ -24,13 +24,13 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Artifacts) -> Re
             let more = limit.cut(&mut found);
             found.retain(|build| build.artifact.is_some() && !build.no_op);
             let headers = ["COMPONENT", "BUILD", "DIGEST", "?SIZE", "?TYPE", "?CREATED"];
-            out.list(&found, "no artifacts yet; `ferry apps sync DIR` builds them", &headers, |build| {
+            out.list(&found, "no artifacts yet; run `ferry apps sync DIR` to build an app", &headers, |build| {
                 let artifact = build.artifact.clone().unwrap_or_default();
                 let kind = if artifact.artifact_type.is_empty() { artifact.media_type } else { artifact.artifact_type };
                 vec![
                     strong(&build.component_name),
-                    cell(&build.stamp.id),
-                    cell(&artifact.digest),
+                    id(&build.stamp.id),
+                    id(&artifact.digest),
                     cell(bytes(artifact.size)),
                     dim(kind),
                     dim(out.time(build.stamp.created_at)),
@@ -49,8 +49,8 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Artifacts) -> Re
 
 /// A build by its id, or the newest good one of a component.
 async fn build(client: &Client, app: Option<&str>, what: &str) -> Result<Build> {
-    let build = if BuildId::parse(what).is_ok() {
-        client.build(what).await?
+    let build = if BuildId::parse(what).is_ok() || is_brief(what) {
+        builds::one(client, what).await?
     } else {
         let component = builds::find(client, app, what).await?;
         client.current_build(&component.stamp.id).await?
@@ -98,7 +98,7 @@ async fn inspect(client: &Client, out: &Output, build: &Build) -> Result<u8> {
     };
     let rows = parts.iter().map(|part| {
         let size = part.get("size").and_then(Value::as_u64).unwrap_or_default();
-        vec![cell(text(part, "digest")), cell(bytes(size)), cell(text(part, "mediaType")), cell(platform(part))]
+        vec![id(text(part, "digest")), cell(bytes(size)), cell(text(part, "mediaType")), cell(platform(part))]
     });
     out.table(&["DIGEST", "SIZE", "?TYPE", "?PLATFORM"], rows.collect())?;
     Ok(0)
@@ -112,7 +112,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 async fn raw_manifest(client: &Client, build: &Build, digest: &str) -> Result<Vec<u8>> {
     let found = client.manifest(&repository(build), digest).await?;
     if Digest::of(&found).as_str() != digest {
-        return Err(CliError::failed(format!("the registry's manifest is not what {digest} names")));
+        return Err(CliError::failed(format!("the registry's manifest does not match its digest {digest}")));
     }
     Ok(found.to_vec())
 }
@@ -192,7 +192,7 @@ async fn blob(client: &Client, build: &Build, digest: &str, file: &Path) -> Resu
         size += piece.len() as u64;
     }
     if hasher.finish().as_str() != digest {
-        return Err(CliError::failed(format!("what came is not what {digest} names")));
+        return Err(CliError::failed(format!("the downloaded blob does not match its digest {digest}")));
     }
     fs_err::rename(unfinished, file)?;
     Ok(size)
@@ -206,10 +206,11 @@ async fn sync(
     to: Option<String>,
     plain_http: bool,
 ) -> Result<u8> {
-    let is_build = BuildId::parse(what).is_ok();
+    let what = ids::whole(client, what).await?;
+    let is_build = BuildId::parse(&what).is_ok();
     let body = SyncArtifact {
-        build_id: if is_build { what.to_owned() } else { String::new() },
-        component: if is_build { String::new() } else { what.to_owned() },
+        build_id: if is_build { what.clone() } else { String::new() },
+        component: if is_build { String::new() } else { what },
         repository: to.unwrap_or_default(),
         plain_http,
     };
@@ -223,7 +224,7 @@ async fn sync(
             if out.json {
                 out.json(&job)?;
             } else if let Some(image) = job.outputs.get("image").and_then(|i| i.get("ref")).and_then(Value::as_str) {
-                out.success(&format!("{image} is there"));
+                out.success(&format!("{image} is available to the install"));
             } else {
                 out.failure(&job.status_description);
             }
@@ -259,11 +260,11 @@ pub(crate) async fn registry(global: &Global, out: &Output, command: Registry) -
             out.pairs(vec![
                 ("host", strong(&host)),
                 ("repositories", cell(format!("{prefix}/…"))),
-                ("login", cell("any user name, an API token as password; `ferry registry login` does it")),
+                ("login", cell("any user name, with an API token as password; or run `ferry registry login`")),
             ])?;
             if plain {
                 out.hint(
-                    "it speaks HTTP: `--tls-verify=false` for podman and skopeo, `--plain-http` for helm and oras",
+                    "this registry uses plain HTTP: pass `--tls-verify=false` to podman and skopeo, `--plain-http` to helm and oras",
                 );
             }
         }
@@ -277,7 +278,7 @@ pub(crate) async fn registry(global: &Global, out: &Output, command: Registry) -
         Err(error) => return Err(error.into()),
     };
     if !config.is_object() {
-        return Err(CliError::failed(format!("{} is not what docker writes", file.display())));
+        return Err(CliError::failed(format!("{} is not a docker config file", file.display())));
     }
     match command {
         Registry::Login => {
@@ -285,7 +286,7 @@ pub(crate) async fn registry(global: &Global, out: &Output, command: Registry) -
             connect(global).await?.current_org().await?;
             let pair = base64::engine::general_purpose::STANDARD.encode(format!("ferry:{}", target.token()?));
             if config.get("credsStore").is_some() {
-                out.warn("the file names a `credsStore`: docker asks that one, and not the file");
+                out.warn("this file sets `credsStore`, so docker does not use the login in it");
             }
             if !config.get("auths").is_some_and(Value::is_object) {
                 config["auths"] = json!({});
@@ -330,7 +331,7 @@ pub(crate) async fn sources(client: &Client, out: &Output, command: Sources) -> 
     match command {
         Sources::List => {
             let found = client.source_logins().await?;
-            let nothing = "no logins: builds read what everyone can read";
+            let nothing = "no logins; builds can read public sources only";
             out.list(&found, nothing, &["FOR", "USER", "EXPIRES", "?CREATED"], |login| {
                 let expires = login.expires_at.map_or_else(|| dim("never"), |at| cell(out.time(at)));
                 vec![strong(&login.prefix), cell(&login.username), expires, dim(out.time(login.created_at))]
@@ -338,7 +339,7 @@ pub(crate) async fn sources(client: &Client, out: &Output, command: Sources) -> 
         }
         Sources::Login { prefix, username, expires_in } => {
             if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
-                out.note("the password or token, then Enter (it is shown; pipe it in where others may look):");
+                out.note("type the password or token, then Enter (it is shown while you type; pipe it in to hide it):");
             }
             let mut password = String::new();
             std::io::stdin().read_line(&mut password)?;
@@ -362,7 +363,7 @@ pub(crate) async fn sources(client: &Client, out: &Output, command: Sources) -> 
             if out.json {
                 out.json(&json!({ "ok": true }))?;
             } else {
-                out.success(&format!("the login for {prefix} is forgotten"));
+                out.success(&format!("deleted the login for {prefix}"));
             }
         }
     }

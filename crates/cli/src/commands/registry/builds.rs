@@ -8,33 +8,35 @@ use api::control::{Build, Component, CreateBuild};
 use model::JobId;
 
 use crate::args::{self, Builds, Components};
-use crate::commands::{Kind, explain, logs, suggestion};
+use crate::commands::{Kind, explain, ids, logs, suggestion};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Cell, Output, bytes, cell, dim, short, status, strong};
+use crate::output::{Cell, Output, bytes, cell, dim, id, short, status, strong};
 use crate::progress::Progress;
 use crate::watch::{Log, Watched, watch};
 
 /// How often builds are looked at that are waited for.
 const LOOK: Duration = Duration::from_millis(250);
-const DIGEST_SHOWN: usize = 19;
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Builds) -> Result<u8> {
     match command {
         Builds::List { of, limit } => {
             let mut found = list(client, &of, limit.fetch()).await?;
             let more = limit.cut(&mut found);
-            let headers = ["ID", "COMPONENT", "STATUS", "?FROM", "?ARTIFACT", "?TOOK", "?CREATED", "WHY"];
-            out.list(&found, "no builds yet; `ferry apps sync DIR` makes them", &headers, |build| row(out, build))?;
+            let headers = ["ID", "COMPONENT", "STATUS", "?CREATED", "?FROM", "?TOOK", "?ARTIFACT", "WHY"];
+            out.list(&found, "no builds yet; run `ferry apps sync DIR` to build an app", &headers, |build| {
+                row(out, build)
+            })?;
             out.more(more);
         }
-        Builds::Get { id } => show(client, out, &named(client, &id, client.build(&id).await).await?)?,
+        Builds::Get { id } => show(client, out, &one(client, &id).await?)?,
         Builds::Create(args) => return create(client, out, &args).await,
         Builds::Logs { id, options } => {
-            let build = named(client, &id, client.build(&id).await).await?;
+            let build = one(client, &id).await?;
             return logs::of_job(client, out, &job(&build)?, options).await;
         }
         Builds::Cancel { id } => {
-            let build = named(client, &id, client.cancel_build(&id).await).await?;
+            let id = ids::whole(client, &id).await?;
+            let build = named(&id, client.cancel_build(&id).await)?;
             if !out.json {
                 out.success(&format!("build {} is being cancelled", build.stamp.id));
             }
@@ -52,13 +54,13 @@ pub(crate) async fn components(client: &Client, out: &Output, command: Component
                 None => client.all_components().await?,
             };
             let headers = ["NAME", "TYPE", "?AFTER", "?VERSIONS", "?ID"];
-            out.list(&found, "no components yet; `ferry apps sync DIR` brings them", &headers, |component| {
+            out.list(&found, "no components yet; run `ferry apps sync DIR` to sync an app", &headers, |component| {
                 vec![
                     strong(&component.name),
                     cell(&component.component_type),
                     cell(component.dependencies.join(", ")),
                     cell(component.config_versions),
-                    cell(&component.stamp.id),
+                    id(&component.stamp.id),
                 ]
             })?;
         }
@@ -85,7 +87,7 @@ pub(crate) async fn components(client: &Client, out: &Output, command: Component
                     out.heading("Newest build")?;
                     show(client, out, &build)?;
                 }
-                None => out.note("it was never built"),
+                None => out.note("not built yet"),
             }
         }
         Components::Build(args) => return create(client, out, &args).await,
@@ -131,11 +133,21 @@ async fn named_app<T>(client: &Client, app: &str, answer: std::result::Result<T,
     }
 }
 
-async fn named<T>(_: &Client, id: &str, answer: std::result::Result<T, ClientError>) -> Result<T> {
+/// A build by its id.
+pub(crate) async fn one(client: &Client, id: &str) -> Result<Build> {
+    let id = ids::whole(client, id).await?;
+    named(&id, client.build(&id).await)
+}
+
+fn named<T>(id: &str, answer: std::result::Result<T, ClientError>) -> Result<T> {
     answer.map_err(|error| {
         let missing = error.is_not_found();
         let error = CliError::from(error);
-        if missing { error.hint(format!("`ferry builds list` shows builds; is `{id}` the id of one?")) } else { error }
+        if missing {
+            error.hint(format!("`{id}` is not the id of a build; run `ferry builds list` to see the ids"))
+        } else {
+            error
+        }
     })
 }
 
@@ -167,15 +179,15 @@ fn took(build: &Build) -> String {
 }
 
 fn row(out: &Output, build: &Build) -> Vec<Cell> {
-    let digest = build.artifact.as_ref().map(|a| a.digest.chars().take(DIGEST_SHOWN).collect::<String>());
+    let digest = build.artifact.as_ref().map(|a| a.digest.as_str());
     vec![
-        strong(&build.stamp.id),
+        id(&build.stamp.id).strong(),
         cell(&build.component_name),
         status(state(build)),
-        cell(from(build)),
-        cell(digest.unwrap_or_default()),
-        dim(took(build)),
         dim(out.time(build.stamp.created_at)),
+        cell(from(build)),
+        dim(took(build)),
+        id(digest.unwrap_or_default()),
         cell(&build.status_description),
     ]
 }
@@ -221,8 +233,7 @@ fn show(client: &Client, out: &Output, build: &Build) -> Result<()> {
     }
     pairs.push(("took", cell(took(build))));
     pairs.push(("same as", cell(&build.same_as)));
-    pairs.push(("created", dim(out.time(build.stamp.created_at))));
-    pairs.retain(|(_, value)| !value.is_empty());
+    pairs.push(("created", dim(out.moment(build.stamp.created_at))));
     Ok(out.pairs(pairs)?)
 }
 
@@ -248,7 +259,7 @@ async fn create(client: &Client, out: &Output, args: &args::CreateBuild) -> Resu
     let Some(job) = build.runner_job.clone() else { return Ok(0) };
     match watch(client, out, job, log).await? {
         Watched::Left => {
-            out.hint(&format!("it goes on; `ferry builds get {}` shows how it stands", build.stamp.id));
+            out.hint(&format!("the build continues; run `ferry builds get {}` to see its status", build.stamp.id));
             Ok(130)
         }
         Watched::Ended(_) => {
@@ -288,7 +299,7 @@ pub(crate) async fn wait(client: &Client, out: &Output, builds: &[Build]) -> Res
             () = tokio::time::sleep(LOOK) => {}
             _ = tokio::signal::ctrl_c() => {
                 progress.clear();
-                out.note("the builds go on; `ferry builds list` shows how they stand");
+                out.note("the builds continue; run `ferry builds list` to see their status");
                 return Ok((130, builds.to_vec()));
             }
         }
@@ -319,10 +330,10 @@ fn tell(out: &Output, build: &Build, before: &[Build]) {
     if build.status == "error" {
         out.failure(&format!("{name}: {}", build.status_description));
         if build.runner_job.is_some() {
-            out.hint(&format!("`ferry builds logs {}` shows why", build.stamp.id));
+            out.hint(&format!("run `ferry builds logs {}` to see why", build.stamp.id));
         }
     } else if build.no_op {
-        out.note(&format!("{name}: as before, {} has not moved", from(build)));
+        out.note(&format!("{name}: unchanged, {} is already built", from(build)));
     } else if !was_there {
         let size = build.artifact.as_ref().map(|a| format!(", {}", bytes(a.size))).unwrap_or_default();
         let took = Some(took(build)).filter(|t| !t.is_empty()).map(|t| format!(" in {t}")).unwrap_or_default();

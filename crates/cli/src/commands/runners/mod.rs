@@ -19,7 +19,7 @@ use crate::args::Runners;
 use crate::commands::jobs::{plain, wait_for};
 use crate::commands::{Kind, confirm, explain, workflows::actions};
 use crate::error::Result;
-use crate::output::{Cell, Output, bytes, cell, dim, short, status, strong};
+use crate::output::{Cell, Output, bytes, cell, dim, id, short, status, strong};
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Runners) -> Result<u8> {
     match command {
@@ -34,7 +34,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Runners) -> Resu
                 out.json(&join)?;
             } else {
                 out.line(&join.command)?;
-                out.hint("the credential in it is not shown again; `ferry runners revoke` ends it");
+                out.hint("this contains a credential that is shown only once; run `ferry runners revoke` to revoke it");
             }
         }
         Runners::Manifest { name, format, image } => {
@@ -45,21 +45,22 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Runners) -> Resu
                 out.json(&serde_json::json!({ "credential_id": join.credential_id, "manifest": text }))?;
             } else {
                 out.stdout_bytes(text.as_bytes())?;
-                out.hint("the credential in it is not shown again; `ferry runners revoke` ends it");
+                out.hint("this contains a credential that is shown only once; run `ferry runners revoke` to revoke it");
             }
         }
         Runners::Drain { name } => {
             let runner = found(client, &name, client.drain_runner(&name).await).await?;
-            changed(out, &runner, "takes no more jobs; `ferry runners resume` lets it go on")?;
+            changed(out, &runner, "takes no new jobs; run `ferry runners resume` to undo this")?;
         }
         Runners::Resume { name } => {
             let runner = found(client, &name, client.resume_runner(&name).await).await?;
             changed(out, &runner, "takes jobs again")?;
         }
         Runners::Revoke { name, yes } => {
-            confirm(yes, &format!("all credentials of runner `{name}` will be refused"))?;
+            let question = format!("revoke all credentials of runner `{name}`?");
+            confirm(out, yes, &format!("revoking runner `{name}`"), &question)?;
             let runner = found(client, &name, client.revoke_runner(&name).await).await?;
-            changed(out, &runner, "is revoked; `ferry runners join-command` makes a new credential")?;
+            changed(out, &runner, "is revoked; run `ferry runners join-command` for a new credential")?;
         }
         Runners::Settings { name, group, disk_floor, execution_disk, spool, drain, health_check } => {
             let body = UpdateRunnerSettings {
@@ -108,7 +109,7 @@ async fn list(client: &Client, out: &Output, install: Option<&str>) -> Result<()
         let busy: usize = report.map_or(0, |r| r.busy.values().map(Vec::len).sum());
         vec![
             strong(&runner.name),
-            cell(&runner.id),
+            id(&runner.id),
             cell(&runner.kind),
             shown_status(runner),
             cell(busy),
@@ -130,7 +131,7 @@ async fn settings(client: &Client, out: &Output, name: &str, body: UpdateRunnerS
         return Ok(out.json(&runner.settings)?);
     }
     if change {
-        out.success(&format!("settings of runner `{}` are changed; they reach it without a restart", runner.name));
+        out.success(&format!("changed the settings of runner `{}`; it needs no restart", runner.name));
     }
     out.pairs(setting_pairs(&runner.settings))?;
     Ok(())
@@ -166,12 +167,12 @@ fn show(out: &Output, runner: &Runner) -> Result<()> {
         pairs.push(("install", cell(install)));
     }
     pairs.push(("generation", cell(runner.generation)));
-    pairs.push(("last seen", cell(out.time_or_dash(runner.last_seen_at))));
+    pairs.push(("last seen", cell(out.moment_or_dash(runner.last_seen_at))));
     if let Some(report) = &runner.report {
         let disk = format!("{} free, {} needed", bytes(report.disk_free_bytes), bytes(report.disk_floor_bytes));
         pairs.extend([("version", cell(&report.version)), ("host", cell(&report.hostname)), ("disk", cell(disk))]);
         if let Some(since) = report.disabled_since {
-            pairs.push(("disabled", cell(format!("by the customer, {}", out.time(since)))));
+            pairs.push(("disabled", cell(format!("by the customer, {}", out.moment(since)))));
         }
         if report.no_ad_hoc {
             pairs.push(("ad hoc actions", cell("switched off by the customer")));
@@ -196,10 +197,10 @@ fn show(out: &Output, runner: &Runner) -> Result<()> {
 
     match &runner.health {
         Some(health) => {
-            out.heading(&format!("Health, checked {}", out.time(health.checked_at)))?;
+            out.heading(&format!("Health, checked {}", out.moment(health.checked_at)))?;
             show_health(out, &health.outputs)?;
         }
-        None => out.note("\nno health check yet; `ferry runners health-check` makes one"),
+        None => out.note("\nno health check yet; run `ferry runners health-check`"),
     }
     Ok(())
 }

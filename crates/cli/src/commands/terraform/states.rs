@@ -4,11 +4,14 @@ use api::client::{Client, ClientError};
 use api::control::{Job, TerraformLock, TerraformState, TerraformWorkspace};
 use serde_json::json;
 
-use crate::args::{Part, States};
-use crate::commands::{Kind, agree, explain, jobs, suggestion, workflows::actions};
+use crate::args::{Part, States, Yes};
+use crate::commands::{Kind, confirm, explain, ids, is_brief, jobs, suggestion, workflows::actions};
 use crate::error::{CliError, Exit, Result};
-use crate::output::{Cell, Output, bytes, cell, dim, status, strong};
+use crate::output::{Cell, Output, bytes, cell, dim, id, status, strong};
 use crate::watch::{Log, Watched, job_exit, watch};
+
+/// How many states a shortened id is looked up in.
+const STATES_LOOKED_AT: usize = 500;
 
 pub(crate) async fn run(client: &Client, out: &Output, command: States) -> Result<u8> {
     match command {
@@ -31,7 +34,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: States) -> Resul
         States::Restore { of, revision, yes, detach } => {
             let workspace = workspace(client, &of).await?;
             let state = state(client, &workspace, &revision).await?;
-            return restore(client, out, &workspace, &state, yes, detach).await;
+            return restore(client, out, &of.install, &workspace, &state, yes, detach).await;
         }
         States::Unlock { of, yes } => {
             let workspace = workspace(client, &of).await?;
@@ -72,26 +75,32 @@ fn missing(of: &Part, wanted: &str, targets: &[String]) -> CliError {
     let install = &of.install;
     if targets.is_empty() {
         let text = format!("install `{install}` has no Terraform state yet");
-        return CliError::new(Exit::NotFound, text).hint(format!("`ferry installs deploy {install}` makes one"));
+        return CliError::new(Exit::NotFound, text)
+            .hint(format!("run `ferry installs deploy {install}` to create one"));
     }
     let error = CliError::new(Exit::NotFound, format!("install `{install}` has no Terraform state of {wanted}"));
     match suggestion(wanted, targets) {
         Some(hint) => error.hint(hint),
-        None => error.hint(format!("`ferry states list {install}` shows them")),
+        None => error.hint(format!("run `ferry states list {install}` to list them")),
     }
 }
 
 async fn state(client: &Client, workspace: &TerraformWorkspace, id: &str) -> Result<TerraformState> {
+    let known = match is_brief(id) {
+        true => client.states(&workspace.id, STATES_LOOKED_AT).await?,
+        false => Vec::new(),
+    };
+    let id = &ids::pick(id, known.iter().map(|state| state.id.as_str()))?;
     client.state(&workspace.id, id).await.map_err(|error: ClientError| {
         let unknown = error.status() == Some(404);
         let error = CliError::from(error);
-        if unknown { error.hint("`ferry states history` shows the ids of all states") } else { error }
+        if unknown { error.hint("run `ferry states history` to list the ids") } else { error }
     })
 }
 
 fn list(out: &Output, found: &[TerraformWorkspace]) -> Result<()> {
     let headers = ["PART", "SERIAL", "RESOURCES", "?SIZE", "?CHANGED", "LOCK", "?NOTE"];
-    Ok(out.list(found, "no Terraform states yet; a deploy of a Terraform module makes one", &headers, |known| {
+    Ok(out.list(found, "no Terraform states yet; deploying a Terraform module creates one", &headers, |known| {
         let none = known.state_id.is_empty();
         let unless_none = |text: String| if none { dim("-") } else { cell(text) };
         let note = match known.quarantined {
@@ -104,15 +113,15 @@ fn list(out: &Output, found: &[TerraformWorkspace]) -> Result<()> {
             unless_none(known.resource_count.to_string()),
             unless_none(bytes(known.bytes)),
             if none { dim("-") } else { dim(out.time(known.updated_at)) },
-            known.lock.as_ref().map_or_else(|| dim("-"), |lock| cell(holder(lock))),
+            known.lock.as_ref().map_or_else(|| dim("-"), |lock| cell(holder(lock, |id| out.id(id)))),
             dim(note),
         ]
     })?)
 }
 
 /// `ann@laptop (OperationTypeApply)`
-fn holder(lock: &TerraformLock) -> String {
-    let who = if lock.job_id.is_empty() { lock.who.clone() } else { format!("job {}", lock.job_id) };
+fn holder(lock: &TerraformLock, id: impl Fn(&str) -> String) -> String {
+    let who = if lock.job_id.is_empty() { lock.who.clone() } else { format!("job {}", id(&lock.job_id)) };
     if lock.operation.is_empty() { who } else { format!("{who} ({})", lock.operation) }
 }
 
@@ -126,19 +135,19 @@ fn mark(state: &TerraformState) -> Cell {
 }
 
 fn history(out: &Output, workspace: &TerraformWorkspace, found: &[TerraformState]) -> Result<()> {
-    let headers = ["ID", "SERIAL", "STATUS", "RESOURCES", "?SIZE", "?BY", "?JOB", "?WHEN", "?NOTE"];
+    let headers = ["ID", "SERIAL", "STATUS", "RESOURCES", "?WHEN", "?BY", "?SIZE", "?NOTE", "?JOB"];
     let empty = format!("{} has no state yet", workspace.target);
     Ok(out.list(found, &empty, &headers, |state| {
         vec![
-            strong(&state.id),
+            id(&state.id).strong(),
             cell(state.serial),
             mark(state),
             cell(state.resource_count),
-            cell(bytes(state.bytes)),
-            cell(&state.author),
-            dim(&state.job_id),
             dim(out.time(state.created_at)),
+            cell(&state.author),
+            cell(bytes(state.bytes)),
             dim(&state.note),
+            id(&state.job_id).dim(),
         ]
     })?)
 }
@@ -148,23 +157,22 @@ fn show(out: &Output, state: &TerraformState) -> Result<()> {
         return Ok(out.json(state)?);
     }
     let target = state.terraform_workspace.as_ref().map_or("", |workspace| workspace.target.as_str());
-    let mut pairs = vec![
+    let pairs = vec![
         ("part", strong(target)),
         ("id", cell(&state.id)),
         ("status", mark(state)),
         ("serial", cell(state.serial)),
         ("lineage", cell(&state.lineage)),
         ("size", cell(bytes(state.bytes))),
-        ("sealed as", cell(&state.digest)),
+        ("sealed digest", cell(&state.digest)),
         ("by", cell(&state.author)),
         ("job", cell(&state.job_id)),
-        ("written", cell(out.time(state.created_at))),
+        ("written", cell(out.moment(state.created_at))),
         ("note", cell(&state.note)),
     ];
-    pairs.retain(|(_, value)| !value.is_empty());
     out.pairs(pairs)?;
     if state.resources.is_empty() {
-        out.note("it has no resources");
+        out.note("the state has no resources");
         return Ok(());
     }
     let row = |resource: &api::control::TerraformResource| {
@@ -173,7 +181,7 @@ fn show(out: &Output, state: &TerraformState) -> Result<()> {
     out.table(&["ADDRESS", "?TYPE", "?PROVIDER", "STATUS"], state.resources.iter().map(row).collect())?;
     let more = state.resource_count.saturating_sub(state.resources.len() as u64);
     if more > 0 {
-        out.note(&format!("and {more} more, of which nothing is known here"));
+        out.note(&format!("and {more} more that the control plane has no record of"));
     }
     Ok(())
 }
@@ -181,9 +189,10 @@ fn show(out: &Output, state: &TerraformState) -> Result<()> {
 async fn restore(
     client: &Client,
     out: &Output,
+    install: &str,
     workspace: &TerraformWorkspace,
     state: &TerraformState,
-    yes: bool,
+    yes: Yes,
     detach: bool,
 ) -> Result<u8> {
     let what = format!(
@@ -196,7 +205,7 @@ async fn restore(
         state.resource_count
     );
     let question = format!("{what}; nothing else changes. Restore it?");
-    agree(out, yes, &what, &question, "add `--yes` if that is what you want")?;
+    confirm(out, yes, &format!("restoring the state of {}", workspace.target), &question)?;
     let job = client.restore_state(&workspace.id, &state.id).await?;
     if detach {
         return actions::detached(out, &job);
@@ -208,46 +217,45 @@ async fn restore(
     match Box::pin(watch(client, out, job, log)).await? {
         Watched::Left => Ok(130),
         Watched::Ended(job) => {
-            restored(out, workspace, &job)?;
+            restored(out, install, workspace, &job)?;
             Ok(job_exit(&job))
         }
     }
 }
 
-fn restored(out: &Output, workspace: &TerraformWorkspace, job: &Job) -> Result<()> {
+fn restored(out: &Output, install: &str, workspace: &TerraformWorkspace, job: &Job) -> Result<()> {
     if out.json {
         return Ok(out.json(job)?);
     }
     jobs::summary(out, job)?;
     if job_exit(job) == 0 {
-        let install = &workspace.install_id;
         let plan = match workspace.component.as_str() {
             "" => format!("ferry installs reprovision {install} --sandbox --skip-components --plan-only"),
             component => format!("ferry installs deploy {install} --component {component} --plan-only"),
         };
-        out.hint(&format!("the next plan shows what differs from it: `{plan}`"));
+        out.hint(&format!("run `{plan}` to see what differs from it"));
     }
     Ok(())
 }
 
-async fn unlock(client: &Client, out: &Output, workspace: &TerraformWorkspace, yes: bool) -> Result<()> {
+async fn unlock(client: &Client, out: &Output, workspace: &TerraformWorkspace, yes: Yes) -> Result<()> {
     let Some(lock) = &workspace.lock else {
         if out.json {
             out.json(&json!({ "unlocked": false, "workspace": workspace }))?;
         } else {
-            out.note(&format!("nobody holds the state of {}", workspace.target));
+            out.note(&format!("the state of {} is not locked", workspace.target));
         }
         return Ok(());
     };
-    let who = holder(lock);
-    let what = format!("{who} holds the state of {} since {}", workspace.target, lock.created);
-    let question = format!("{what}; whoever still works on it will be refused. Free it?");
-    agree(out, yes, &what, &question, "add `--yes` if you know that nobody works on it any more")?;
+    let who = holder(lock, str::to_owned);
+    let what = format!("{who} has held the lock on the state of {} since {}", workspace.target, lock.created);
+    let question = format!("{what}. If it is still in use, its next write is refused. Release the lock?");
+    confirm(out, yes, &format!("releasing the lock that {who} holds on {}", workspace.target), &question)?;
     let freed = client.unlock_workspace(&workspace.id).await?;
     if out.json {
         out.json(&json!({ "unlocked": true, "lock": lock, "workspace": freed }))?;
     } else {
-        out.success(&format!("the state of {} is free; {who} held it", workspace.target));
+        out.success(&format!("released the lock of {who} on the state of {}", workspace.target));
     }
     Ok(())
 }

@@ -9,41 +9,19 @@ use api::control::{CreateActionRun, CreateActionWorkflowRun, Job, WorkflowStarte
 use futures::StreamExt as _;
 use model::Digest;
 use model::spec::{Limits, Source, StepSpec, check_env, check_steps, check_timeout};
-use serde::Deserialize;
 use serde_json::json;
 
+use super::action_file::{self, ActionFile};
 use crate::args::{Actions, RunAction};
 use crate::commands::{Kind, explain, jobs, suggestion, workflows};
 use crate::error::{CliError, Result};
-use crate::output::{Output, bytes, cell, dim, status, strong};
+use crate::output::{Output, bytes, dim, id, status, strong};
 use crate::progress::Progress;
 use crate::watch::{Log, Watched, job_exit, watch};
 use crate::{archive, error::Exit};
 
 /// Name of the step of an action that has only one.
 const ONLY_STEP: &str = "run";
-
-/// An action as a file.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ActionFile {
-    name: Option<String>,
-    timeout: Option<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    #[serde(default)]
-    steps: Vec<StepFile>,
-}
-
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StepFile {
-    name: String,
-    command: Option<String>,
-    inline_contents: Option<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-}
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Actions) -> Result<u8> {
     let args = match command {
@@ -94,7 +72,7 @@ async fn list(client: &Client, out: &Output, install: &str) -> Result<u8> {
     let headers = ["NAME", "?LAST RUN", "?WHEN", "?ID"];
     out.list(
         &found,
-        "the app of this install has no actions; `ferry apps sync DIR` brings them",
+        "the app of this install has no actions; run `ferry apps sync DIR` to sync them",
         &headers,
         |action| {
             let name = action.action_workflow.as_ref().map(|a| a.name.clone()).unwrap_or_default();
@@ -103,7 +81,7 @@ async fn list(client: &Client, out: &Output, install: &str) -> Result<u8> {
                 strong(name),
                 last.map_or_else(|| dim("never"), |run| status(&run.status)),
                 last.map_or_else(|| dim("-"), |run| dim(out.time(run.created_at))),
-                cell(&action.action_workflow_id),
+                id(&action.action_workflow_id),
             ]
         },
     )?;
@@ -125,8 +103,8 @@ async fn synced(client: &Client, args: &RunAction, action: &str) -> Result<(Work
                 Exit::NotFound,
                 format!("the app of install `{}` has no action `{action}`", install.name),
             );
-            let hint =
-                suggestion(action, &names).unwrap_or_else(|| "`ferry actions list --install NAME` shows them".into());
+            let hint = suggestion(action, &names)
+                .unwrap_or_else(|| "run `ferry actions list --install NAME` to list them".into());
             return Err(told.hint(hint));
         }
         Err(error) => return Err(error.into()),
@@ -178,7 +156,7 @@ pub(crate) fn detached(out: &Output, job: &Job) -> Result<u8> {
         out.json(job)?;
     } else {
         out.line(job.id.as_str())?;
-        out.hint(&format!("`ferry logs -f {0}` shows its log, `ferry jobs wait {0}` waits for it", job.id));
+        out.hint(&format!("run `ferry logs -f {0}` to follow its log, `ferry jobs wait {0}` to wait for it", job.id));
     }
     Ok(0)
 }
@@ -204,56 +182,8 @@ fn read(path: &Path) -> Result<String> {
 
 /// The request that the flags ask for; `text` is what the script or the file holds.
 fn request(args: &RunAction, text: Option<&str>, archive: Option<Digest>) -> Result<CreateActionRun> {
-    let step = |name: &str| StepSpec {
-        name: name.to_owned(),
-        inline_contents: None,
-        command: None,
-        source: None,
-        env: BTreeMap::new(),
-    };
-    let mut file = ActionFile::default();
-    let mut steps: Vec<StepSpec> = match (&args.command, &args.script, &args.file) {
-        (Some(command), _, _) => vec![StepSpec { command: Some(command.clone()), ..step(ONLY_STEP) }],
-        (_, Some(_), _) => vec![StepSpec { inline_contents: text.map(str::to_owned), ..step(ONLY_STEP) }],
-        (_, _, Some(path)) => {
-            let parsed = toml::from_str(text.unwrap_or_default());
-            file = parsed.map_err(|e| CliError::usage(format!("{}: {}", path.display(), e.to_string().trim_end())))?;
-            let steps = file.steps.drain(..);
-            steps
-                .map(|s| StepSpec {
-                    command: s.command,
-                    inline_contents: s.inline_contents,
-                    env: s.env,
-                    ..step(&s.name)
-                })
-                .collect()
-        }
-        (None, None, None) => {
-            args.step.iter().map(|(name, line)| StepSpec { command: Some(line.clone()), ..step(name) }).collect()
-        }
-    };
-
-    let source = match (archive, &args.git) {
-        (Some(digest), _) => Some(Source::Archive { digest, directory: None }),
-        (None, Some(url)) => Some(Source::Git {
-            url: url.clone(),
-            reference: args.git_ref.clone(),
-            directory: args.git_dir.clone(),
-            submodules: false,
-            credentials: None,
-        }),
-        (None, None) => None,
-    };
-    if let Some(source) = source {
-        if steps.iter().all(|s| s.command.is_none()) {
-            return Err(CliError::usage("a script does not run in a source directory")
-                .hint("put the script into the source and name it with `--command`, like `--command ./deploy.sh`"));
-        }
-        for step in steps.iter_mut().filter(|s| s.command.is_some()) {
-            step.source = Some(source.clone());
-        }
-    }
-
+    let mut file = action(args, text)?;
+    add_source(args, &mut file.steps, archive)?;
     let mut env = file.env;
     env.extend(args.env.iter().cloned());
     env.extend(args.secret_env.iter().cloned());
@@ -265,12 +195,12 @@ fn request(args: &RunAction, text: Option<&str>, archive: Option<Digest>) -> Res
     };
     let timeout_s = timeout.map(|t| t.as_secs().max(u64::from(t.subsec_nanos() > 0)));
 
-    check_steps(&steps).map_err(CliError::usage)?;
+    check_steps(&file.steps).map_err(CliError::usage)?;
     check_env(&env).map_err(CliError::usage)?;
     timeout_s.map_or(Ok(()), check_timeout).map_err(|e| CliError::new(Exit::Usage, e))?;
     Ok(CreateActionRun {
         name: args.name.clone().or(file.name),
-        steps,
+        steps: file.steps,
         run_env_vars: env,
         timeout_s,
         secrets,
@@ -283,6 +213,49 @@ fn request(args: &RunAction, text: Option<&str>, archive: Option<Digest>) -> Res
         target: args.target.clone(),
         priority: args.priority,
     })
+}
+
+/// The action that the flags describe, or its file.
+fn action(args: &RunAction, text: Option<&str>) -> Result<ActionFile> {
+    let step = |name: &str| StepSpec {
+        name: name.to_owned(),
+        inline_contents: None,
+        command: None,
+        source: None,
+        env: BTreeMap::new(),
+    };
+    let steps = match (&args.command, &args.script, &args.file) {
+        (Some(command), _, _) => vec![StepSpec { command: Some(command.clone()), ..step(ONLY_STEP) }],
+        (_, Some(_), _) => vec![StepSpec { inline_contents: text.map(str::to_owned), ..step(ONLY_STEP) }],
+        (_, _, Some(path)) => return action_file::parse(path, text.unwrap_or_default()),
+        (None, None, None) => {
+            args.step.iter().map(|(name, line)| StepSpec { command: Some(line.clone()), ..step(name) }).collect()
+        }
+    };
+    Ok(ActionFile { steps, ..ActionFile::default() })
+}
+
+/// Commands run in the source that the flags name, unless the file names another one.
+fn add_source(args: &RunAction, steps: &mut [StepSpec], archive: Option<Digest>) -> Result<()> {
+    let source = match (archive, &args.git) {
+        (Some(digest), _) => Source::Archive { digest, directory: None },
+        (None, Some(url)) => Source::Git {
+            url: url.clone(),
+            reference: args.git_ref.clone(),
+            directory: args.git_dir.clone(),
+            submodules: false,
+            credentials: None,
+        },
+        (None, None) => return Ok(()),
+    };
+    if steps.iter().all(|s| s.command.is_none()) {
+        return Err(CliError::usage("a script does not run in a source directory")
+            .hint("put the script into the source and name it with `--command`, like `--command ./deploy.sh`"));
+    }
+    for step in steps.iter_mut().filter(|s| s.command.is_some() && s.source.is_none()) {
+        step.source = Some(source.clone());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
+use model::Timestamp;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Color;
 use serde_json::json;
 
 use super::*;
@@ -136,20 +140,22 @@ fn no_size_is_too_small_and_no_text_too_long() {
 #[test]
 fn keys_answer_what_is_in_sight() {
     let mut view = shown();
-    assert_eq!(press(&mut view, "a"), None, "its plan is not here yet");
-    assert!(picture(&mut view, 80, 12).contains("its plan is not here yet"));
+    assert_eq!(press(&mut view, "a"), None, "the plan is still loading");
+    assert!(picture(&mut view, 80, 12).contains("the plan is still loading"));
     assert_eq!(view.wanted_plan().map(|(_, approval)| approval), Some("sha256:p".into()));
     view.put_plan("sha256:p", &plan());
     assert_eq!(view.wanted_plan(), None);
     let answer = |response| Some(Wish::Answer { step: "3".into(), approval: "sha256:p".into(), response });
     assert_eq!(press(&mut view, "a"), answer("approve"));
     assert_eq!(press(&mut view, "d"), None, "it asks first");
-    assert!(picture(&mut view, 80, 12).contains("deny the plan?"));
+    assert!(picture(&mut view, 80, 12).contains("deny the plan and end the workflow? y/N"));
     assert_eq!(press(&mut view, "n"), None);
+    press(&mut view, "d");
+    assert_eq!(code(&mut view, KeyCode::Enter), None, "Enter is a no");
     assert_eq!(press(&mut view, "dy"), answer("deny"));
     assert_eq!(press(&mut view, "sy"), answer("deny-skip-current"));
     assert_eq!(press(&mut view, "cy"), Some(Wish::Cancel));
-    assert_eq!(press(&mut view, "A"), Some(Wish::ApproveAll));
+    assert_eq!(press(&mut view, "Ay"), Some(Wish::ApproveAll));
     assert_eq!(press(&mut view, "r"), None);
     assert_eq!(press(&mut view, "q"), Some(Wish::Leave));
     // Another step is none that waits.
@@ -171,6 +177,32 @@ fn keys_answer_what_is_in_sight() {
     assert_eq!(press(&mut view, "a"), None);
     let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
     assert_eq!((view.key(control('c')), view.key(control('z'))), (Some(Wish::Leave), Some(Wish::Stop)));
+}
+
+#[test]
+fn approving_all_asks_first_and_says_how_many_wait() {
+    let mut view = shown();
+    assert_eq!(press(&mut view, "A"), None, "it asks first");
+    assert!(picture(&mut view, 80, 12).ends_with("approve the waiting step and those to come? y/N"));
+    for key in ["n", "q", "A", "a"] {
+        assert_eq!(press(&mut view, key), None, "{key} is a no");
+        assert!(!picture(&mut view, 80, 12).contains("y/N"), "{key} ends the question");
+        assert_eq!(press(&mut view, "A"), None);
+    }
+    assert_eq!(press(&mut view, "y"), Some(Wish::ApproveAll));
+
+    let mut steps = some();
+    steps.push(awaiting("6", "plan web", "sha256:w"));
+    view.update(workflow("in-progress", steps.clone()));
+    press(&mut view, "A");
+    assert!(picture(&mut view, 80, 12).ends_with("approve all 2 waiting steps and those to come? y/N"));
+    // What comes meanwhile does not answer it.
+    view.update(workflow("in-progress", steps));
+    assert_eq!(press(&mut view, "y"), Some(Wish::ApproveAll));
+
+    view.update(workflow("in-progress", vec![step("2", "apply db", "in-progress", json!({}))]));
+    press(&mut view, "A");
+    assert!(picture(&mut view, 80, 12).ends_with("approve all steps to come? y/N"));
 }
 
 #[test]

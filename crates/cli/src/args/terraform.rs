@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::name;
+use super::values::name;
+use super::{Limit, Yes};
 
 #[derive(Debug, Subcommand)]
 pub enum States {
@@ -13,12 +14,12 @@ pub enum States {
         #[arg(value_parser = name)]
         install: String,
     },
-    /// List all states that a component or sandbox had, newest first
+    /// List earlier states of a component or sandbox
     History {
         #[command(flatten)]
         of: Part,
         #[command(flatten)]
-        limit: super::Limit,
+        limit: Limit,
     },
     /// Show the resources of a state, without their values
     Show {
@@ -30,27 +31,26 @@ pub enum States {
     },
     /// Restore an earlier or quarantined state
     ///
-    /// It becomes the current state under the next serial. Nothing in the customer's account changes; the next plan shows the differences and waits for a person.
+    /// The restored state gets the next serial. Nothing in the customer's account changes. The next plan shows the differences and waits
+    /// for an approval.
     Restore {
         #[command(flatten)]
         of: Part,
         /// The state, by the id that `history` shows
         #[arg(long, value_name = "ID")]
         revision: String,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
-        /// Start it and return at once
+        #[command(flatten)]
+        yes: Yes,
+        /// Return without waiting
         #[arg(long, short)]
         detach: bool,
     },
-    /// Release a lock that a person or a dead job holds
+    /// Release the lock of a person or a dead job
     Unlock {
         #[command(flatten)]
         of: Part,
-        /// Confirm without being asked
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        yes: Yes,
     },
 }
 

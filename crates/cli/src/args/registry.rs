@@ -1,10 +1,11 @@
-//! What is typed about builds, artifacts and where sources come from.
+//! What is typed about components, builds, artifacts and where sources come from.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{LogOptions, name};
+use super::values::{duration, name};
+use super::{Limit, LogOptions};
 
 #[derive(Debug, Subcommand)]
 pub enum Builds {
@@ -14,20 +15,27 @@ pub enum Builds {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
-        limit: super::Limit,
+        limit: Limit,
     },
     /// Show a build
-    Get { id: String },
+    Get {
+        /// Build, by id
+        id: String,
+    },
     /// Build a component of the active version, and show its log
     Create(CreateBuild),
     /// Show the log of a build
     Logs {
+        /// Build, by id
         id: String,
         #[command(flatten)]
         options: LogOptions,
     },
     /// Cancel a build that has not ended
-    Cancel { id: String },
+    Cancel {
+        /// Build, by id
+        id: String,
+    },
 }
 
 /// Which builds or components are meant.
@@ -54,7 +62,7 @@ pub struct CreateBuild {
     /// Build even if the source has not changed
     #[arg(long)]
     pub anew: bool,
-    /// Start it and return at once
+    /// Return without waiting
     #[arg(long, short)]
     pub detach: bool,
 }
@@ -88,7 +96,7 @@ pub enum Artifacts {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
-        limit: super::Limit,
+        limit: Limit,
     },
     /// Show the contents of an artifact
     Inspect {
@@ -143,12 +151,16 @@ pub enum Sources {
     Login {
         /// Address prefix that the login is for, like `github.com/acme` or `registry.example.com`
         prefix: String,
+        /// User name
         #[arg(long, short)]
         username: String,
         /// Stop using the login after this long, like `1h`
-        #[arg(long, value_name = "DURATION", value_parser = super::duration)]
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
         expires_in: Option<std::time::Duration>,
     },
     /// Delete a login
-    Logout { prefix: String },
+    Logout {
+        /// Address prefix of the login
+        prefix: String,
+    },
 }
