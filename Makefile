@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test lint bench soak dist generate clean
+.PHONY: help demo test lint advisories bench soak dist generate clean
 
 help: ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -13,9 +13,13 @@ demo: ## Bring the whole system up and run a first action (ONCE=1: then stop)
 test: ## Run every test; installs what it needs
 	@scripts/test.sh
 
-lint: ## Check the format, and clippy with warnings denied
+lint: ## Check the format, the dependencies, and clippy with warnings denied
 	cargo fmt --all --check
+	scripts/deny.py
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+advisories: ## Look for known vulnerabilities in the dependencies (needs the network)
+	@scripts/advisories.sh
 
 bench: ## Measure, print a table, write target/bench.json
 	@scripts/bench.sh

@@ -18,7 +18,7 @@ const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpu
 pub(crate) async fn figures(options: Options) -> anyhow::Result<Vec<Figure>> {
     let mut figures = reading()?;
     figures.push(Figure::lower("render_1000_ms", render_ms()?, "ms", 50.0));
-    let sync_ms = sync_ms(options.with("FERRY_BUILDS__LAUNCHER", "process")).await?;
+    let sync_ms = sync_ms(options.with(&model::env::setting("builds.launcher"), "process")).await?;
     figures.push(Figure::lower("sync_nochange_ms", sync_ms, "ms", 150.0));
     figures.push(Figure::lower("sync_nochange_50_ms", sync_ms, "ms", 300.0));
     figures.push(packing()?);

@@ -87,7 +87,9 @@ fn main() -> anyhow::Result<()> {
             ["return", dist, count] => parked::come_back(options(Path::new(dist))?, count.parse()?).await,
             // A pool of four connections: no parked runner holds one.
             ["return-postgres", dist, count] => {
-                let options = options(Path::new(dist))?.on(Backend::Postgres).with("FERRY_DATABASE__CONNECTIONS", 4);
+                let options = options(Path::new(dist))?
+                    .on(Backend::Postgres)
+                    .with(&model::env::setting("database.connections"), 4);
                 parked::come_back(options, count.parse()?).await
             }
             [dist, out, only @ ..] => {
@@ -105,8 +107,8 @@ fn main() -> anyhow::Result<()> {
 /// The shipped server as it comes: no timing of the tests.
 fn options(dist: &Path) -> anyhow::Result<Options> {
     let ferry = fs_err::canonicalize(dist.join("ferry"))?;
-    let mut options = Options::new(ferry).with("FERRY_LOG__LEVEL", "warn");
-    options.server.retain(|name, _| !name.starts_with("FERRY_TIMING"));
+    let mut options = Options::new(ferry).with(&model::env::setting("log.level"), "warn");
+    options.server.retain(|name, _| !name.starts_with(&model::env::setting("timing")));
     Ok(options)
 }
 

@@ -26,7 +26,7 @@ impl System {
         let dev = Command::new(ferry)
             .args(["dev", "--no-context", "--data-dir"])
             .arg(dir.path().join("data"))
-            .env("FERRY_LOG__LEVEL", "warn")
+            .env(model::env::setting("log.level"), "warn")
             .stdout(std::process::Stdio::null())
             .spawn()?;
         let value = loop {

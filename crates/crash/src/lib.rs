@@ -206,14 +206,15 @@ mod armed {
     use std::sync::{LazyLock, Mutex, PoisonError};
     use std::time::{Duration, SystemTime};
 
-    static FILE: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os("FERRY_CRASH_FILE").map(PathBuf::from));
+    static FILE: LazyLock<Option<PathBuf>> =
+        LazyLock::new(|| std::env::var_os(model::env::CRASH_FILE).map(PathBuf::from));
     /// How often this process has come by the point that the file names.
     static SEEN: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
 
     /// The time of day, as far off as a file says.
     pub fn wall_clock() -> SystemTime {
         static SKEW: LazyLock<Option<PathBuf>> =
-            LazyLock::new(|| std::env::var_os("FERRY_SKEW_FILE").map(PathBuf::from));
+            LazyLock::new(|| std::env::var_os(model::env::SKEW_FILE).map(PathBuf::from));
         let skew_s =
             SKEW.as_ref().and_then(|file| fs_err::read_to_string(file).ok()?.trim().parse().ok()).unwrap_or(0i64);
         let (now, by) = (SystemTime::now(), Duration::from_secs(skew_s.unsigned_abs()));
@@ -257,7 +258,7 @@ mod armed {
 /// The protocol of the Runner API that this process speaks: ours, unless a test says otherwise.
 pub fn protocol(ours: u32) -> u32 {
     #[cfg(feature = "crash-points")]
-    if let Some(other) = std::env::var("FERRY_TEST_PROTOCOL").ok().and_then(|text| text.parse().ok()) {
+    if let Some(other) = std::env::var(model::env::TEST_PROTOCOL).ok().and_then(|text| text.parse().ok()) {
         return other;
     }
     ours

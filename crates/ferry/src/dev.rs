@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 use api::client::{Client, Options};
 use api::control::{CreateApp, CreateInstall, CreateOrg, Install, Org};
 use clap::Args;
+use model::env;
 use rustix::process::{Pid, Signal};
 use serde::Serialize;
 use tokio::process::{Child, Command};
@@ -20,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Args)]
 pub(crate) struct DevArgs {
     /// Directory for all data
-    #[arg(long, env = "FERRY_DEV_DIR", default_value = ".ferry")]
+    #[arg(long, env = env::DEV_DIR, default_value = ".ferry")]
     data_dir: PathBuf,
     /// `sqlite:DIR` or `postgres://…` [default: SQLite in the data directory]
     #[arg(long)]
@@ -79,8 +80,6 @@ struct Children {
     install: Option<Kept>,
 }
 
-/// In a child's environment: the process it must not outlive. See `main.rs`, and the runner's.
-pub(crate) const PARENT: &str = "FERRY_PARENT_DEATH";
 const PATIENCE: Duration = Duration::from_secs(20);
 const RESTART: Duration = Duration::from_millis(50);
 /// How long what an earlier, killed `ferry dev` left behind may take to end.
@@ -320,7 +319,7 @@ fn leftover(pid: u32, dir: &Path, listed: bool) -> Option<Signal> {
     let kind = command.get(1).map(Vec::as_slice).filter(|k| matches!(*k, b"server" | b"install" | b"build"))?;
     let environment = words("environ");
     let variable = |name: &str| environment.iter().find_map(|v| v.strip_prefix(format!("{name}=").as_bytes()));
-    if !listed && variable(PARENT).is_none() {
+    if !listed && variable(env::PARENT_DEATH).is_none() {
         return None;
     }
     let is = |found: &[u8], path: &Path| {
@@ -328,7 +327,7 @@ fn leftover(pid: u32, dir: &Path, listed: bool) -> Option<Signal> {
         found == path || fs_err::canonicalize(found).is_ok_and(|f| fs_err::canonicalize(path).is_ok_and(|p| f == p))
     };
     if kind == b"server" {
-        return variable("FERRY_DATA_DIR").is_some_and(|d| is(d, dir)).then_some(Signal::TERM);
+        return variable(env::DATA_DIR).is_some_and(|d| is(d, dir)).then_some(Signal::TERM);
     }
     let state_dir = dir.join("runners").join(OsStr::from_bytes(kind));
     let given = command.iter().position(|w| w == b"--state-dir").and_then(|at| command.get(at + 1));
@@ -371,7 +370,7 @@ fn quiet(program: &Path, log: &Path) -> Command {
     let open =
         || std::fs::OpenOptions::new().create(true).append(true).open(log).map_or_else(|_| Stdio::null(), Stdio::from);
     command.stdin(Stdio::null()).stdout(open()).stderr(open()).process_group(0).kill_on_drop(true);
-    command.env(PARENT, std::process::id().to_string());
+    command.env(env::PARENT_DEATH, std::process::id().to_string());
     command
 }
 
@@ -407,14 +406,14 @@ fn spawn_server(args: &DevArgs, dir: &Path, ports: (u16, u16)) -> anyhow::Result
         let mut command = quiet(&program, &log);
         command
             .arg("server")
-            .env("FERRY_DATA_DIR", &dir)
-            .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{port}"))
-            .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner_port}"))
-            .env("FERRY_METRICS__LISTEN", "127.0.0.1:0")
-            .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", dir.join("token"))
-            .env("FERRY_AUTH__BOOTSTRAP_EMAIL", "dev@localhost");
+            .env(env::DATA_DIR, &dir)
+            .env(env::setting("control.listen"), format!("127.0.0.1:{port}"))
+            .env(env::setting("runner.listen"), format!("127.0.0.1:{runner_port}"))
+            .env(env::setting("metrics.listen"), "127.0.0.1:0")
+            .env(env::setting("auth.bootstrap_token_file"), dir.join("token"))
+            .env(env::setting("auth.bootstrap_email"), "dev@localhost");
         if let Some(url) = &database {
-            command.env("FERRY_DATABASE__URL", url);
+            command.env(env::setting("database.url"), url);
         }
         command
     })
@@ -489,8 +488,7 @@ async fn start_runner(
     let mut join = Vec::new();
     if !state_dir.join("session.json").exists() {
         let command = client.create_join_command(runner).await?;
-        join =
-            vec![("FERRY_RUNNER_JOIN", command.credential), ("FERRY_RUNNER_TRUST_KEY", command.trust_keys.join(","))];
+        join = vec![(env::RUNNER_JOIN, command.credential), (env::RUNNER_TRUST_KEY, command.trust_keys.join(","))];
     }
     let (log, url) = (dir.join(format!("{kind}-runner.log")), url.to_owned());
     let name = if kind == "build" { "build runner" } else { "install runner" };
@@ -500,7 +498,7 @@ async fn start_runner(
         command.arg(kind).arg("--state-dir").arg(&state_dir).arg("--url").arg(&url);
         command.envs(join.iter().map(|(k, v)| (*k, v.as_str())));
         if !allowed.is_empty() {
-            command.env("FERRY_RUNNER_ALLOW_PATHS", &allowed);
+            command.env(env::RUNNER_ALLOW_PATHS, &allowed);
         }
         command
     })

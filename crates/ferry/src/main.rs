@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 
 /// A server of `ferry dev` stops when that is gone, however it went.
 fn follow_parent() -> anyhow::Result<()> {
-    let Ok(parent) = std::env::var(dev::PARENT) else { return Ok(()) };
+    let Ok(parent) = std::env::var(model::env::PARENT_DEATH) else { return Ok(()) };
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     let now = rustix::process::getppid().map(|pid| pid.as_raw_pid().to_string());
     anyhow::ensure!(now == Some(parent), "the `ferry dev` that started this server is gone");

@@ -20,7 +20,7 @@ pub(crate) struct ServerArgs {
 #[derive(Args)]
 struct ConfigFile {
     /// Configuration file; a FERRY_* variable can set each key, too
-    #[arg(long = "config", env = "FERRY_SERVER_CONFIG")]
+    #[arg(long = "config", env = model::env::SERVER_CONFIG)]
     config_file: Option<PathBuf>,
 }
 
@@ -201,8 +201,9 @@ fn must_exist(config: &ServerConfig) -> anyhow::Result<()> {
         && !dir.join("ferry.db").exists()
     {
         bail!(
-            "there is no database in {}: name the server's configuration (`ferry admin --config FILE …`, or FERRY_DATA_DIR)",
-            dir.display()
+            "there is no database in {}: name the server's configuration (`ferry admin --config FILE …`, or {})",
+            dir.display(),
+            model::env::DATA_DIR
         );
     }
     Ok(())

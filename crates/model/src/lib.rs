@@ -6,6 +6,7 @@
 pub mod build;
 pub mod constants;
 pub mod digest;
+pub mod env;
 pub mod id;
 pub mod job;
 pub mod job_type;

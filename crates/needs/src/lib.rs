@@ -9,6 +9,8 @@ use std::io::Write as _;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use model::env;
+
 const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/machine.sh");
 
 /// Each is a probe in `scripts/machine.sh` of the same name.
@@ -53,10 +55,10 @@ macro_rules! needs {
 pub fn met(need: Need, package: &str, place: &str) -> bool {
     let Some(reason) = missing(need) else { return true };
     let test = format!("{package} {}", test_name(place));
-    let all = std::env::var_os("FERRY_TEST_ALL").is_some_and(|v| v == "1");
-    assert!(!all || need.is_optional(), "FERRY_TEST_ALL is set, and this machine can't run {test}: {reason}");
+    let all = std::env::var_os(env::TEST_ALL).is_some_and(|v| v == "1");
+    assert!(!all || need.is_optional(), "{} is set, and this machine can't run {test}: {reason}", env::TEST_ALL);
     let line = format!("{test}: {reason}\n");
-    match std::env::var_os("FERRY_TEST_SKIPPED") {
+    match std::env::var_os(env::TEST_SKIPPED) {
         // One write: tests append side by side.
         Some(file) => std::fs::OpenOptions::new()
             .create(true)

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
+use model::env;
 use model::runner::RunnerKind;
 use runner::seal::custody::{self, Custodian};
 use runner::seal::vault::Tools;
@@ -146,30 +147,30 @@ enum CellStep {
 #[derive(Args)]
 struct Session {
     /// Where the control plane's Runner API is
-    #[arg(long, env = "FERRY_RUNNER_URL", default_value = "")]
+    #[arg(long, env = env::RUNNER_URL, default_value = "")]
     url: String,
     /// A file with the join credential (or FERRY_RUNNER_JOIN holds it); used when the state directory holds no session
     #[arg(long)]
     join_file: Option<PathBuf>,
     /// Fingerprint of a key whose signatures are trusted; may be given more than once
-    #[arg(long = "trust-key", env = "FERRY_RUNNER_TRUST_KEY", value_delimiter = ',')]
+    #[arg(long = "trust-key", env = env::RUNNER_TRUST_KEY, value_delimiter = ',')]
     trust_keys: Vec<String>,
     #[command(flatten)]
     place: StateDirArg,
     /// More root certificates, in PEM
-    #[arg(long, env = "FERRY_RUNNER_CA_FILE")]
+    #[arg(long, env = env::RUNNER_CA_FILE)]
     ca_file: Option<PathBuf>,
     /// A path that scripts may write to although it lies beside the state directory
-    #[arg(long = "allow-path", env = "FERRY_RUNNER_ALLOW_PATHS", value_delimiter = ':')]
+    #[arg(long = "allow-path", env = env::RUNNER_ALLOW_PATHS, value_delimiter = ':')]
     allow_paths: Vec<PathBuf>,
     /// Refuse ad hoc actions: only scripts that are part of the app's config are run
-    #[arg(long, env = "FERRY_RUNNER_NO_AD_HOC")]
+    #[arg(long, env = env::RUNNER_NO_AD_HOC)]
     no_ad_hoc: bool,
     /// A registry of base images on a network that builds don't reach (`host:port`, or `http://host:port`); may be given more than once
-    #[arg(long = "base-registry", env = "FERRY_RUNNER_BASE_REGISTRIES", value_delimiter = ',')]
+    #[arg(long = "base-registry", env = env::RUNNER_BASE_REGISTRIES, value_delimiter = ',')]
     base_registries: Vec<String>,
     /// Serve counters for Prometheus at http://ADDRESS/metrics; nothing listens when absent
-    #[arg(long, env = "FERRY_RUNNER_METRICS_LISTEN", default_value = "")]
+    #[arg(long, env = env::RUNNER_METRICS_LISTEN, default_value = "")]
     metrics_listen: String,
     #[command(flatten)]
     tools: ToolArgs,
@@ -179,16 +180,16 @@ struct Session {
 #[derive(Args, Clone)]
 struct ToolArgs {
     /// The file with the install's key, which seals states, plans and sensitive outputs; keys/install.key in the state directory by default
-    #[arg(long, env = "FERRY_RUNNER_INSTALL_KEY_FILE")]
+    #[arg(long, env = env::RUNNER_INSTALL_KEY_FILE)]
     install_key_file: Option<PathBuf>,
     /// A command that prints the install's key, where it lies elsewhere in the account
-    #[arg(long, env = "FERRY_RUNNER_INSTALL_KEY_COMMAND", conflicts_with = "install_key_file")]
+    #[arg(long, env = env::RUNNER_INSTALL_KEY_COMMAND, conflicts_with = "install_key_file")]
     install_key_command: Option<String>,
     /// Where versions of Terraform (or OpenTofu) that are not on PATH are fetched from, laid out as its releases are
-    #[arg(long, env = "FERRY_RUNNER_TERRAFORM_MIRROR")]
+    #[arg(long, env = env::RUNNER_TERRAFORM_MIRROR)]
     terraform_mirror: Option<String>,
     /// Terraform's CLI configuration, as for a mirror of providers
-    #[arg(long, env = "FERRY_RUNNER_TERRAFORM_CONFIG")]
+    #[arg(long, env = env::RUNNER_TERRAFORM_CONFIG)]
     terraform_config: Option<PathBuf>,
 }
 
@@ -206,7 +207,7 @@ impl From<ToolArgs> for Tools {
 #[derive(Args)]
 struct StateDirArg {
     /// Where the runner keeps its key, its executions and its switch
-    #[arg(long, env = "FERRY_RUNNER_STATE_DIR", default_value = "/var/lib/ferry-runner")]
+    #[arg(long, env = env::RUNNER_STATE_DIR, default_value = "/var/lib/ferry-runner")]
     state_dir: PathBuf,
 }
 
@@ -215,9 +216,9 @@ struct Look {
     #[command(flatten)]
     place: StateDirArg,
     /// Check this Runner API instead of the one the runner has joined (doctor only)
-    #[arg(long, env = "FERRY_RUNNER_URL", default_value = "")]
+    #[arg(long, env = env::RUNNER_URL, default_value = "")]
     url: String,
-    #[arg(long, env = "FERRY_RUNNER_CA_FILE")]
+    #[arg(long, env = env::RUNNER_CA_FILE)]
     ca_file: Option<PathBuf>,
     #[arg(long)]
     json: bool,
@@ -226,9 +227,9 @@ struct Look {
 #[derive(Args)]
 struct RunLocal {
     /// The Control API
-    #[arg(long, env = "FERRY_URL")]
+    #[arg(long, env = env::URL)]
     control_url: String,
-    #[arg(long, env = "FERRY_ORG")]
+    #[arg(long, env = env::ORG)]
     org: String,
     /// Name or id of the install
     #[arg(long)]
@@ -306,13 +307,13 @@ fn serve(kind: RunnerKind, session: Session) -> anyhow::Result<ExitCode> {
 fn credential(file: Option<&Path>) -> anyhow::Result<Option<String>> {
     let text = match file {
         Some(path) => Some(fs_err::read_to_string(path)?),
-        None => std::env::var("FERRY_RUNNER_JOIN").ok(),
+        None => std::env::var(env::RUNNER_JOIN).ok(),
     };
     Ok(text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()))
 }
 
 fn start(options: Options) -> anyhow::Result<ExitCode> {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("FERRY_RUNNER_LOG")
+    let filter = tracing_subscriber::EnvFilter::try_from_env(env::RUNNER_LOG)
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr).init();
     follow_parent()?;
@@ -335,7 +336,7 @@ fn start(options: Options) -> anyhow::Result<ExitCode> {
 
 /// A runner of `ferry dev` hands over when that is gone, however it went: it ends at once, and its executors go on.
 fn follow_parent() -> anyhow::Result<()> {
-    let Ok(parent) = std::env::var("FERRY_PARENT_DEATH") else { return Ok(()) };
+    let Ok(parent) = std::env::var(env::PARENT_DEATH) else { return Ok(()) };
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::HUP))?;
     let now = rustix::process::getppid().map(|pid| pid.as_raw_pid().to_string());
     anyhow::ensure!(now == Some(parent), "the `ferry dev` that started this runner is gone");
@@ -373,7 +374,7 @@ fn run_local(local: RunLocal) -> anyhow::Result<ExitCode> {
 }
 
 async fn join_command(local: &RunLocal) -> anyhow::Result<serde_json::Value> {
-    let token = std::env::var("FERRY_TOKEN").context("set FERRY_TOKEN to a token of an admin")?;
+    let token = std::env::var(env::TOKEN).with_context(|| format!("set {} to a token of an admin", env::TOKEN))?;
     let http = net::client(&local.control_url, None)?;
     let base = local.control_url.trim_end_matches('/');
     let call = |method: reqwest::Method, path: String| {

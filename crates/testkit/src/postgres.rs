@@ -139,7 +139,7 @@ fn start(synchronous_commit: &str) -> Result<Server> {
     let mut command = run(Path::new("/bin/sh"));
     command.args(["-c", script, "sh"]).arg(&dir).arg(port.to_string()).arg(&postgres).arg("-D").arg(&data);
     // Tests do not ask whether a commit outlives the machine; measurements do.
-    let durable = if std::env::var_os("FERRY_PG_DURABLE").is_some() { "on" } else { "off" };
+    let durable = if std::env::var_os(model::env::PG_DURABLE).is_some() { "on" } else { "off" };
     for (key, value) in [
         ("listen_addresses", "127.0.0.1"),
         ("unix_socket_directories", ""),

@@ -16,7 +16,7 @@ use api::control::{
     CreateActionRun, CreateApp, CreateInstall, CreateOrg, Install, Job, JoinCommand, Org, UpdateRunnerSettings,
 };
 use model::spec::{Limits, StepSpec};
-use model::{JobId, JobState};
+use model::{JobId, JobState, env};
 use rustix::process::{Pid, Signal};
 
 use crate::Backend;
@@ -30,18 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(150);
 const SETTLE: Duration = Duration::from_secs(5);
 const TOKEN: &str = "fry_0123456789abcdefghijklmnopqrstuv0123456789abcdef";
 /// What a child must not get from the machine that the tests run on.
-const FOREIGN: [&str; 10] = [
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-    "FERRY_CONTEXT",
-    "FERRY_CA_FILE",
-];
+const FOREIGN: [&str; 8] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
 /// How a system is started. The timings are short, so that leases end while a test waits.
 #[derive(Debug, Clone)]
@@ -60,20 +50,20 @@ pub struct Options {
 impl Options {
     pub fn new(ferry: impl Into<PathBuf>) -> Self {
         let server = [
-            ("FERRY_TIMING__LEASE_S", "3"),
-            ("FERRY_TIMING__RENEW_S", "1"),
-            ("FERRY_TIMING__HOLD_S", "2"),
-            ("FERRY_TIMING__OFFLINE_S", "30"),
-            ("FERRY_TIMING__CLOSED_OFFLINE_S", "2"),
-            ("FERRY_TIMING__SILENT_OFFLINE_S", "6"),
+            ("timing.lease_s", "3"),
+            ("timing.renew_s", "1"),
+            ("timing.hold_s", "2"),
+            ("timing.offline_s", "30"),
+            ("timing.closed_offline_s", "2"),
+            ("timing.silent_offline_s", "6"),
             // Most tests bring their own build runner, or wait for none.
-            ("FERRY_BUILDS__LAUNCHER", "none"),
+            ("builds.launcher", "none"),
         ];
         Self {
             ferry: ferry.into(),
             backend: Backend::Sqlite,
             database_url: None,
-            server: server.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            server: server.map(|(key, value)| (env::setting(key), value.to_owned())).into(),
             ca_file: None,
         }
     }
@@ -385,7 +375,7 @@ impl System {
     pub fn runner_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(runner_binary(&self.options.ferry));
         clean(&mut command, &self.root);
-        command.args(arguments).env("FERRY_IT_DIR", &self.root);
+        command.args(arguments).env(env::IT_DIR, &self.root);
         command
     }
 
@@ -414,7 +404,7 @@ impl System {
 
     pub async fn start_runner_with(&self, name: &str, join: &JoinCommand, change: impl Fn(&mut Command)) -> Runner {
         let mut command = self.resume_command(name);
-        command.env("FERRY_RUNNER_JOIN", &join.credential).env("FERRY_RUNNER_TRUST_KEY", join.trust_keys.join(","));
+        command.env(env::RUNNER_JOIN, &join.credential).env(env::RUNNER_TRUST_KEY, join.trust_keys.join(","));
         change(&mut command);
         let runner = self.spawn_runner(name, &mut command);
         // It counts as there when it has joined; the session is on its disk before it polls.
@@ -436,7 +426,7 @@ impl System {
         let id = self.org.build_runner_id.as_str();
         let join = self.client.create_join_command(id).await.expect("a join command");
         let mut command = self.build_runner_command(name);
-        command.env("FERRY_RUNNER_JOIN", &join.credential).env("FERRY_RUNNER_TRUST_KEY", join.trust_keys.join(","));
+        command.env(env::RUNNER_JOIN, &join.credential).env(env::RUNNER_TRUST_KEY, join.trust_keys.join(","));
         change(&mut command);
         let runner = self.spawn_runner(name, &mut command);
         until("the build runner is there", SOON, async || match self.client.runner(id).await {
@@ -603,12 +593,12 @@ impl System {
         let mut command = Command::new(&self.options.ferry);
         clean(&mut command, &self.root);
         command
-            .env("FERRY_URL", &self.control_url)
-            .env("FERRY_TOKEN", TOKEN)
-            .env("FERRY_ORG", self.org.id.as_str())
-            .env("FERRY_IT_DIR", &self.root);
+            .env(env::URL, &self.control_url)
+            .env(env::TOKEN, TOKEN)
+            .env(env::ORG, self.org.id.as_str())
+            .env(env::IT_DIR, &self.root);
         if let Some(file) = &self.options.ca_file {
-            command.env("FERRY_CA_FILE", file);
+            command.env(env::CA_FILE, file);
         }
         command
     }
@@ -696,7 +686,7 @@ pub struct Seen {
 
 impl Seen {
     fn is_marked(&self) -> bool {
-        self.environ.split(|b| *b == 0).any(|v| v.starts_with(b"FERRY_EXECUTION_ID="))
+        self.environ.split(|b| *b == 0).any(|v| v.starts_with(env::EXECUTION_ID.as_bytes()))
     }
 }
 
@@ -767,13 +757,13 @@ pub fn shown(output: &Output) -> String {
     )
 }
 
-fn clean(command: &mut Command, root: &Path) {
+pub(crate) fn clean(command: &mut Command, root: &Path) {
     for name in FOREIGN {
         command.env_remove(name);
     }
     // No variable of the person who runs the tests reaches a process of theirs.
     for (name, _) in std::env::vars_os() {
-        if name.as_bytes().starts_with(b"FERRY_") {
+        if name.as_bytes().starts_with(env::PREFIX.as_bytes()) {
             command.env_remove(name);
         }
     }
@@ -797,10 +787,10 @@ fn server_command(root: &Path, data: &str, options: &Options, database: Option<&
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a handle"))
         .stderr(log)
-        .env("FERRY_CONTROL__LISTEN", format!("127.0.0.1:{control}"))
-        .env("FERRY_RUNNER__LISTEN", format!("127.0.0.1:{runner}"))
-        .env("FERRY_METRICS__LISTEN", "127.0.0.1:0")
-        .env("FERRY_AUTH__BOOTSTRAP_TOKEN_FILE", root.join("token"));
+        .env(env::setting("control.listen"), format!("127.0.0.1:{control}"))
+        .env(env::setting("runner.listen"), format!("127.0.0.1:{runner}"))
+        .env(env::setting("metrics.listen"), "127.0.0.1:0")
+        .env(env::setting("auth.bootstrap_token_file"), root.join("token"));
     set_store(&mut command, root, data, database);
     command.envs(&options.server);
     command
@@ -809,11 +799,11 @@ fn server_command(root: &Path, data: &str, options: &Options, database: Option<&
 /// Where the store lies; what the settings of a test say comes first.
 fn set_store(command: &mut Command, root: &Path, data: &str, database: Option<&str>) {
     command
-        .env("FERRY_DATA_DIR", root.join(data))
-        .env("FERRY_BLOBS__URL", root.join("data/blobs"))
-        .env("FERRY_SECRETS__MASTER_KEY_FILE", root.join("data/master.key"));
+        .env(env::DATA_DIR, root.join(data))
+        .env(env::setting("blobs.url"), root.join("data/blobs"))
+        .env(env::setting("secrets.master_key_file"), root.join("data/master.key"));
     if let Some(url) = database {
-        command.env("FERRY_DATABASE__URL", url);
+        command.env(env::setting("database.url"), url);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use model::env::setting;
+
 use crate::system::Options;
 
 /// Files in PEM form.
@@ -38,8 +40,9 @@ impl Certificate {
 
     /// A server that has it, and clients that know its authority.
     pub fn serve(&self, options: Options) -> Options {
-        let options =
-            options.with("FERRY_TLS__CERT_FILE", self.cert.display()).with("FERRY_TLS__KEY_FILE", self.key.display());
+        let options = options
+            .with(&setting("tls.cert_file"), self.cert.display())
+            .with(&setting("tls.key_file"), self.key.display());
         Options { ca_file: Some(self.ca.clone()), ..options }
     }
 }

@@ -14,6 +14,7 @@ mod crashes;
 mod customer;
 mod dev;
 mod disk_full;
+mod docs_blocks;
 mod herd;
 mod hostile;
 mod hosting;

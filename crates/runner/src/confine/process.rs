@@ -30,7 +30,7 @@ use crate::logs::secrets::Secrets;
 use crate::logs::spool::{SpoolWriter, whole_characters};
 
 /// In the environment of every child; how leftovers are found.
-pub const MARK: &str = "FERRY_EXECUTION_ID";
+pub const MARK: &str = model::env::EXECUTION_ID;
 /// Complete lines wait this long for more, so that a chatty child makes few chunks; a partial line waits longer, but
 /// both together stay within the flush time.
 const LINES_WAIT: Duration = Duration::from_millis(LOG_FLUSH_MS / 5);

@@ -12,7 +12,7 @@ use crash::crash_point;
 use fs_err as fs;
 use model::constants::OUTPUTS_BYTES;
 use model::spec::{ActionSpec, StepSpec};
-use model::{JobError, Outcome, StepResult, StepStatus};
+use model::{JobError, Outcome, StepResult, StepStatus, env};
 use serde_json::{Map, Value};
 
 use super::{Done, Run, now, outputs, source};
@@ -48,7 +48,7 @@ const INHERITED: [&str; 25] = [
 ];
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Never handed to a script, whatever a spec says.
-const API_TOKENS: [&str; 2] = ["NUON_API_TOKEN", "FERRY_API_TOKEN"];
+const API_TOKENS: [&str; 2] = [env::DIALECT_API_TOKEN, env::API_TOKEN];
 
 /// Why a step did not finish.
 #[derive(Debug)]
@@ -228,12 +228,12 @@ fn environment(
     let mut env = base_environment(inherited, work);
     let mut builtin = action.builtin_env.clone();
     builtin.retain(|name, _| !API_TOKENS.contains(&name.as_str()));
-    builtin.insert("NUON_ACTIONS_OUTPUT_FILEPATH".into(), path_text(outputs_file));
-    builtin.insert("NUON_ACTIONS_ROOT".into(), path_text(&work.join("root")));
-    builtin.insert("NUON_KUBECONFIG_ENABLED".into(), "false".into());
+    builtin.insert(env::ACTIONS_OUTPUT_FILEPATH.into(), path_text(outputs_file));
+    builtin.insert(env::ACTIONS_ROOT.into(), path_text(&work.join("root")));
+    builtin.insert(env::KUBECONFIG_ENABLED.into(), "false".into());
     // Each under both names; a name that is given itself stands.
     for (name, value) in builtin.clone() {
-        for (from, to) in [("NUON_", "FERRY_"), ("FERRY_", "NUON_")] {
+        for (from, to) in [(env::DIALECT_PREFIX, env::PREFIX), (env::PREFIX, env::DIALECT_PREFIX)] {
             if let Some(rest) = name.strip_prefix(from) {
                 builtin.entry(format!("{to}{rest}")).or_insert_with(|| value.clone());
             }
@@ -255,7 +255,7 @@ pub(super) fn base_environment(inherited: impl Fn(&str) -> Option<String>, work:
         INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), inherited(name)?))).collect();
     env.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
     env.insert("TMPDIR".into(), path_text(&work.join("tmp")));
-    env.insert("FERRY_MASK_FILE".into(), path_text(&work.join(MASK_FILE)));
+    env.insert(env::MASK_FILE.into(), path_text(&work.join(MASK_FILE)));
     env
 }
 

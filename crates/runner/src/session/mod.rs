@@ -23,7 +23,7 @@ use bytes::Bytes;
 use crash::crash_point;
 use model::papers::{Expected, Signatory, TrustedKeys};
 use model::runner::{RunnerKind, RunnerReport};
-use model::{ExecutionId, ExecutionResult, JobError, Outcome};
+use model::{ExecutionId, ExecutionResult, JobError, Outcome, env};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -130,7 +130,8 @@ async fn open_session(
     }
     let Some(credential) = options.join.clone() else {
         bail!(
-            "this runner has not joined yet: set FERRY_RUNNER_JOIN as `ferry runners join-command` prints it, or pass --join-file"
+            "this runner has not joined yet: set {} as `ferry runners join-command` prints it, or pass --join-file",
+            env::RUNNER_JOIN
         );
     };
     join(options, state, http, &credential).await
@@ -556,7 +557,7 @@ impl Driver {
             kind: Some(self.options.kind),
             base_registries: self.options.base_registries.clone(),
             tools: self.options.tools.clone(),
-            hide: std::env::var_os("FERRY_RUNNER_HIDE").map(PathBuf::from),
+            hide: std::env::var_os(env::RUNNER_HIDE).map(PathBuf::from),
             boot_id: process::boot_id(),
         }
     }
@@ -802,7 +803,7 @@ fn spawn_executor(dir: &ExecutionDir) -> anyhow::Result<tokio::process::Child> {
         .arg("execute")
         .arg(dir.path())
         .arg0("ferry-runner")
-        .env_remove("FERRY_RUNNER_JOIN")
+        .env_remove(env::RUNNER_JOIN)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)

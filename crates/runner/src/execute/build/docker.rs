@@ -149,7 +149,7 @@ fn bad(message: impl Into<String>) -> StepFailure {
 
 /// Whether podman builds: where that is what the host has, or what it is told to use.
 fn uses_podman() -> bool {
-    match std::env::var("FERRY_RUNNER_BUILDER").as_deref() {
+    match std::env::var(model::env::RUNNER_BUILDER).as_deref() {
         Ok("podman") => true,
         Ok("buildah") => false,
         _ => tool::find("buildah").is_none() && tool::find("podman").is_some(),

@@ -108,7 +108,7 @@ pub(super) async fn vendor_providers(run: &mut Run<'_>, step: usize, dir: &Path)
         StepFailure::new("tool_missing", "vendoring providers needs `terraform` or `tofu` on the build runner's PATH")
     })?;
     let mut env: BTreeMap<String, String> = base_environment(|name| std::env::var(name).ok(), &run.host.dir.work());
-    env.insert("CHECKPOINT_DISABLE".into(), "1".into());
+    env.insert(model::env::CHECKPOINT_DISABLE.into(), "1".into());
     let Some(config) = run.context.tools.terraform_config.clone() else {
         // Modules of the module have providers too.
         tool::run(run, step, dir, env.clone(), &[program, "get"]).await?;
@@ -125,7 +125,7 @@ pub(super) async fn vendor_providers(run: &mut Run<'_>, step: usize, dir: &Path)
     // `providers mirror` asks only the registries themselves; `init` goes where the configuration says, for one platform.
     let copied = run.host.dir.work().join("terraform.tfrc");
     tool::private(&copied, &fs_err::read_to_string(config)?)?;
-    env.insert("TF_CLI_CONFIG_FILE".into(), copied.to_string_lossy().into_owned());
+    env.insert(model::env::TF_CLI_CONFIG_FILE.into(), copied.to_string_lossy().into_owned());
     tool::run(run, step, dir, env, &[program, "init", "-backend=false", "-input=false", "-no-color"]).await?;
     let (from, to) = (dir.join(".terraform/providers"), dir.join(PROVIDERS));
     let copied = tokio::task::spawn_blocking(move || if from.is_dir() { copy_all(&from, &to) } else { Ok(()) });

@@ -17,7 +17,7 @@ use api::terraform::{HolderRef, StateHead};
 use fs_err as fs;
 use model::spec::{JobSpec, Work};
 use model::terraform::{Module, SealedFile, TerraformOperation, TerraformSpec};
-use model::{Digest, Outcome};
+use model::{Digest, Outcome, env};
 use serde_json::{Map, Value};
 
 use super::action::{StepFailure, base_environment};
@@ -243,9 +243,8 @@ impl Site<'_> {
         providers: &Path,
     ) -> Result<BTreeMap<String, String>, StepFailure> {
         let mut env = base_environment(|name| std::env::var(name).ok(), work);
-        // What would lead Terraform away from this state, or change what was approved.
-        let ours = ["TF_HTTP_", "TF_DATA_DIR", "TF_WORKSPACE", "TF_CLI_"];
-        let given = self.job.env.iter().filter(|(name, _)| !ours.iter().any(|prefix| name.starts_with(prefix)));
+        let is_ours = |name: &str| env::TERRAFORM_RESERVED.iter().any(|prefix| name.starts_with(prefix));
+        let given = self.job.env.iter().filter(|(name, _)| !is_ours(name));
         env.extend(given.map(|(name, value)| (name.clone(), value.clone())));
         let config = match &run.context.tools.terraform_config {
             Some(file) => file.clone(),
@@ -256,13 +255,13 @@ impl Site<'_> {
             }
         };
         for (name, value) in [
-            ("TF_CLI_CONFIG_FILE", config.to_string_lossy().into_owned()),
-            ("TF_PLUGIN_CACHE_DIR", providers.to_string_lossy().into_owned()),
+            (env::TF_CLI_CONFIG_FILE, config.to_string_lossy().into_owned()),
+            (env::TF_PLUGIN_CACHE_DIR, providers.to_string_lossy().into_owned()),
             // Without it an `init` may put a package into the cache anew, away from under a run that uses it.
-            ("TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE", "1".into()),
-            ("TF_IN_AUTOMATION", "1".into()),
-            ("TF_INPUT", "0".into()),
-            ("CHECKPOINT_DISABLE", "1".into()),
+            (env::TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE, "1".into()),
+            (env::TF_IN_AUTOMATION, "1".into()),
+            (env::TF_INPUT, "0".into()),
+            (env::CHECKPOINT_DISABLE, "1".into()),
         ] {
             env.insert(name.to_owned(), value);
         }
