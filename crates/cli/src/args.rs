@@ -62,16 +62,16 @@ pub struct Global {
     #[arg(long, global = true)]
     pub json: bool,
     /// Context to use instead of the current one
-    #[arg(long, global = true, env = "FERRY_CONTEXT", value_name = "NAME")]
+    #[arg(long, global = true, env = model::env::CONTEXT, value_name = "NAME")]
     pub context: Option<String>,
     /// URL of the control plane
-    #[arg(long, global = true, env = "FERRY_URL")]
+    #[arg(long, global = true, env = model::env::URL)]
     pub url: Option<String>,
     /// API token
-    #[arg(long, global = true, env = "FERRY_TOKEN", hide_env_values = true)]
+    #[arg(long, global = true, env = model::env::TOKEN, hide_env_values = true)]
     pub token: Option<String>,
     /// Org, by name or id
-    #[arg(long, global = true, env = "FERRY_ORG")]
+    #[arg(long, global = true, env = model::env::ORG)]
     pub org: Option<String>,
     /// Print whole ids, exact times and all columns in tables
     #[arg(long, global = true)]
@@ -83,7 +83,7 @@ pub struct Global {
     #[arg(long, global = true)]
     pub plain: bool,
     /// PEM file with a CA certificate to trust besides those of the system
-    #[arg(long, global = true, env = "FERRY_CA_FILE", value_name = "FILE")]
+    #[arg(long, global = true, env = model::env::CA_FILE, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use model::env;
 use serde::{Deserialize, Serialize};
 
 use crate::args::Global;
@@ -45,15 +46,15 @@ pub struct Contexts {
     pub contexts: BTreeMap<String, Context>,
 }
 
-/// `$FERRY_CONFIG`, or `ferry/config.toml` under `$XDG_CONFIG_HOME` or `~/.config`.
+/// The file that a variable names, or `ferry/config.toml` under `$XDG_CONFIG_HOME` or `~/.config`.
 pub fn config_path() -> Result<PathBuf> {
     let var = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    var("FERRY_CONFIG")
+    var(env::CONFIG)
         .or_else(|| Some(var("XDG_CONFIG_HOME")?.join("ferry/config.toml")))
         .or_else(|| Some(var("HOME")?.join(".config/ferry/config.toml")))
         .ok_or_else(|| {
             CliError::failed("can't store contexts: HOME is not set")
-                .hint("set FERRY_CONFIG to a file, or give `--url` and `--token`")
+                .hint(format!("set {} to a file, or give `--url` and `--token`", env::CONFIG))
         })
 }
 
@@ -144,9 +145,8 @@ impl Target {
 
     pub(crate) fn url(&self) -> Result<&str> {
         self.url.as_deref().ok_or_else(|| {
-            CliError::usage("no control plane is configured").hint(
-                "start one with `ferry dev`, sign in with `ferry auth login --url URL --token TOKEN`, or set FERRY_URL",
-            )
+            let sign_in = "start one with `ferry dev`, sign in with `ferry auth login --url URL --token TOKEN`";
+            CliError::usage("no control plane is configured").hint(format!("{sign_in}, or set {}", env::URL))
         })
     }
 
@@ -154,7 +154,7 @@ impl Target {
         self.token.as_deref().ok_or_else(|| {
             let url = self.url.as_deref().unwrap_or("the control plane");
             CliError::new(Exit::Denied, format!("not signed in to {url}"))
-                .hint(format!("sign in with `ferry auth login --url {url} --token TOKEN`, or set FERRY_TOKEN"))
+                .hint(format!("sign in with `ferry auth login --url {url} --token TOKEN`, or set {}", env::TOKEN))
         })
     }
 }

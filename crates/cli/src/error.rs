@@ -82,7 +82,7 @@ impl From<ClientError> for CliError {
             ClientError::Api { status, body } => {
                 result.exit = Exit::of_status(status);
                 if status == 401 && result.hint.is_none() {
-                    result.hint = Some("sign in with `ferry auth login`, or set FERRY_TOKEN".into());
+                    result.hint = Some(format!("sign in with `ferry auth login`, or set {}", model::env::TOKEN));
                 }
                 result.code = Some(body.code).filter(|c| !c.is_empty());
                 // A request id helps only where the fault is the server's.

@@ -8,7 +8,7 @@ use axum::extract::FromRequestParts;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use model::{OrgId, Role, Timestamp, TokenId};
+use model::{OrgId, Role, Timestamp, TokenId, env};
 use store::{StoreError, TokenOwner};
 
 use crate::AppState;
@@ -118,8 +118,10 @@ impl FromRequestParts<AppState> for InOrg {
             Some(text) => OrgId::parse(&text).map_err(|_| unknown())?,
             // A token that is good for one org says it all.
             None => owner.org_id.clone().ok_or_else(|| {
-                ApiError::new(ErrorCode::OrgMissing, "the request names no org")
-                    .hint("send `X-Nuon-Org-ID: ORG`; the CLI takes `--org`, FERRY_ORG or `ferry orgs select`")
+                ApiError::new(ErrorCode::OrgMissing, "the request names no org").hint(format!(
+                    "send `X-Nuon-Org-ID: ORG`; the CLI takes `--org`, {} or `ferry orgs select`",
+                    env::ORG
+                ))
             })?,
         };
         let role = owner.role_in(&org).ok_or_else(unknown)?;

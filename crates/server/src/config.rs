@@ -324,10 +324,6 @@ fn check_range(key: &str, value: &Value) -> anyhow::Result<()> {
     }
 }
 
-fn env_name(key: &str) -> String {
-    format!("FERRY_{}", key.to_uppercase().replace('.', "__"))
-}
-
 fn leaves(prefix: &str, table: &Table, out: &mut Vec<(String, Value)>) {
     for (key, value) in table {
         let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
@@ -356,12 +352,13 @@ fn set(table: &mut Table, key: &str, value: Value) {
 fn typed(key: &str, text: &str, like: Option<&Value>) -> anyhow::Result<Value> {
     match like {
         Some(Value::Integer(_)) => {
-            let number = text.parse().with_context(|| format!("{} must be a whole number", env_name(key)))?;
+            let number =
+                text.parse().with_context(|| format!("{} must be a whole number", model::env::setting(key)))?;
             Ok(Value::Integer(number))
         }
-        Some(Value::Boolean(_)) => {
-            Ok(Value::Boolean(text.parse().with_context(|| format!("{} must be true or false", env_name(key)))?))
-        }
+        Some(Value::Boolean(_)) => Ok(Value::Boolean(
+            text.parse().with_context(|| format!("{} must be true or false", model::env::setting(key)))?,
+        )),
         _ => Ok(Value::String(text.to_owned())),
     }
 }
@@ -404,10 +401,10 @@ impl ServerConfig {
             }
         }
         for (name, text) in env {
-            if !name.starts_with("FERRY_") || !(name.contains("__") || name == "FERRY_DATA_DIR") {
+            if !name.starts_with(model::env::PREFIX) || !(name.contains("__") || name == model::env::DATA_DIR) {
                 continue;
             }
-            let Some(key) = names.iter().find(|key| env_name(key) == name) else {
+            let Some(key) = names.iter().find(|key| model::env::setting(key) == name) else {
                 bail!("{name} names no setting of the server; `ferry server config` lists all of them");
             };
             let like = defaults.iter().find(|(k, _)| k == key).map(|(_, v)| v);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use model::waiting::Presence;
-use model::{OrgId, RunnerId};
+use model::{OrgId, RunnerId, env};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
@@ -30,8 +30,6 @@ const FAILURES_OF_A_SESSION: u32 = 2;
 /// A log that has grown over this begins anew with the next start.
 const LOG_BYTES: u64 = 16 << 20;
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// In a child's environment: the process it must not outlive.
-const PARENT: &str = "FERRY_PARENT_DEATH";
 
 struct Hosted {
     child: Child,
@@ -271,8 +269,8 @@ impl Launcher {
                 "no_proxy",
                 "REGISTRY_AUTH_FILE",
                 "DOCKER_CONFIG",
-                "FERRY_CRASH_FILE",
-                "FERRY_RUNNER_LOG",
+                env::CRASH_FILE,
+                env::RUNNER_LOG,
             ])
         {
             if let Some(value) = std::env::var_os(name) {
@@ -281,13 +279,13 @@ impl Launcher {
         }
         // Scripts of a build see nothing of the server's data, nor of another org's runner.
         let hidden = fs_err::canonicalize(&self.state.config.data_dir)?;
-        command.env("FERRY_RUNNER_HIDE", hidden);
-        command.env("HOME", dir.join("home")).env(PARENT, std::process::id().to_string());
+        command.env(env::RUNNER_HIDE, hidden);
+        command.env("HOME", dir.join("home")).env(env::PARENT_DEATH, std::process::id().to_string());
         if !ours {
             let conductor = &self.state.conductor;
             let (_, credential) = conductor.join_credential(org, &runner.id, store::SERVER).await?;
-            command.env("FERRY_RUNNER_JOIN", credential);
-            command.env("FERRY_RUNNER_TRUST_KEY", conductor.signing_keys().fingerprint());
+            command.env(env::RUNNER_JOIN, credential);
+            command.env(env::RUNNER_TRUST_KEY, conductor.signing_keys().fingerprint());
         }
         let log = dir.join("runner.log");
         let long = fs_err::metadata(&log).is_ok_and(|meta| meta.len() > LOG_BYTES);

@@ -142,9 +142,9 @@ pub(crate) struct NewRun {
 /// What every script of an install is told.
 fn builtin_env(install: &Install, trigger_type: &str) -> BTreeMap<String, String> {
     BTreeMap::from([
-        ("NUON_ORG_ID".to_owned(), install.org_id.to_string()),
-        ("NUON_APP_ID".to_owned(), install.app_id.to_string()),
-        ("NUON_INSTALL_ID".to_owned(), install.id.to_string()),
+        (model::env::ORG_ID.to_owned(), install.org_id.to_string()),
+        (model::env::APP_ID.to_owned(), install.app_id.to_string()),
+        (model::env::INSTALL_ID.to_owned(), install.id.to_string()),
         (model::spec::TRIGGER_TYPE.to_owned(), trigger_type.to_owned()),
     ])
 }

@@ -94,7 +94,7 @@ impl WorkflowContext<'_> {
             ("FLOW_TYPE", Some(self.loaded.row.kind.clone())),
             ("FLOW_ID", Some(id.clone())),
             ("INSTALL_WORKFLOW_ID", Some(id)),
-            ("NUON_ROLE", step.role.clone()),
+            (model::env::ROLE, step.role.clone()),
         ];
         told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }

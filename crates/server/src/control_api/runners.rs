@@ -155,7 +155,8 @@ async fn join_command(
     let (credential_id, credential) = state.conductor.join_credential(&at.org, &runner.id, at.actor()).await?;
     let trust_key = state.conductor.signing_keys().fingerprint().to_owned();
     let (kind, url) = (runner.kind.as_str(), &state.runner_url);
-    let command = format!("FERRY_RUNNER_JOIN={credential} ferry-runner {kind} --url {url} --trust-key {trust_key}");
+    let join = model::env::RUNNER_JOIN;
+    let command = format!("{join}={credential} ferry-runner {kind} --url {url} --trust-key {trust_key}");
     let answer = JoinCommand {
         credential_id,
         runner_id: runner.id,

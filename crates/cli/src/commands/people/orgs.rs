@@ -74,7 +74,7 @@ pub(crate) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<
             let org = find(&client, &name).await?;
             let selected = select(&target, &org)?.ok_or_else(|| {
                 CliError::usage("there is no context to save the choice in")
-                    .hint("sign in with `ferry auth login`, or set FERRY_ORG")
+                    .hint(format!("sign in with `ferry auth login`, or set {}", model::env::ORG))
             })?;
             if out.json {
                 out.json(&org)?;
@@ -113,7 +113,7 @@ fn select(target: &Target, org: &Org) -> Result<Option<String>> {
 fn tell_selected(out: &Output, org: &Org, context: Option<&str>) {
     match context {
         Some(context) => out.success(&format!("`{}` is selected in context `{context}`", org.name)),
-        None => out.hint(&format!("select it with `--org {0}` or FERRY_ORG={0}", org.id)),
+        None => out.hint(&format!("select it with `--org {0}` or {1}={0}", org.id, model::env::ORG)),
     }
 }
 

@@ -49,6 +49,7 @@ WantedBy=multi-user.target
 }
 
 fn deployment(name: &str, kind: &str, url: &str, credential: &str, trust: &str, image: &str) -> String {
+    let join = model::env::RUNNER_JOIN;
     format!(
         "apiVersion: v1
 kind: Namespace
@@ -100,7 +101,7 @@ spec:
           image: {image}
           args: [\"{kind}\", \"--state-dir\", \"/state\", \"--url\", \"{url}\", \"--trust-key\", \"{trust}\"]
           env:
-            - name: FERRY_RUNNER_JOIN
+            - name: {join}
               valueFrom:
                 secretKeyRef:
                   name: runner
