@@ -170,35 +170,33 @@ impl Workflow {
 
     /// For what a step waits, or why it ended as it did. `current` and `over` are those of the workflow.
     pub fn waiting(&self, step: &Step, current: &[usize], over: bool) -> String {
-        match step.status {
-            StepStatus::Pending if over => String::new(),
-            StepStatus::ApprovalAwaiting if over => "the workflow is over".into(),
-            StepStatus::Pending if step.reason.is_empty() => {
-                let before = step.after.iter().map(|slot| &self.steps[current[*slot as usize]]);
-                let open: Vec<String> = before.filter(|before| !before.status.is_done()).map(Step::title).collect();
-                match open.len() {
-                    0 => String::new(),
-                    count if count > NAMED => {
-                        format!("waits for {} and {} more", open[..NAMED].join(", "), count - NAMED)
-                    }
-                    _ => format!("waits for {}", open.join(", ")),
-                }
-            }
-            _ => step.reason.clone(),
+        if over && step.status == StepStatus::Pending {
+            return String::new();
+        }
+        if over && step.status == StepStatus::ApprovalAwaiting {
+            return "the workflow is over".into();
+        }
+        if step.status != StepStatus::Pending || !step.reason.is_empty() {
+            return step.reason.clone();
+        }
+        let before = step.after.iter().map(|slot| &self.steps[current[*slot as usize]]);
+        let open: Vec<String> = before.filter(|before| !before.status.is_done()).map(Step::title).collect();
+        match open.len() {
+            0 => String::new(),
+            count if count > NAMED => format!("waits for {} and {} more", open[..NAMED].join(", "), count - NAMED),
+            _ => format!("waits for {}", open.join(", ")),
         }
     }
 
     /// The current attempt that an id names.
     fn find(&self, id: &StepId) -> Result<usize, Refused> {
         let at = self.steps.iter().position(|step| step.id == *id).ok_or(Refused::NoStep)?;
-        match self.steps[at].status {
-            StepStatus::Discarded => {
-                let slot = self.steps[at].slot;
-                let newest = self.steps.iter().rfind(|step| step.slot == slot);
-                Err(Refused::Superseded(newest.map_or_else(|| id.clone(), |step| step.id.clone())))
-            }
-            _ => Ok(at),
+        if self.steps[at].status == StepStatus::Discarded {
+            let slot = self.steps[at].slot;
+            let newest = self.steps.iter().rfind(|step| step.slot == slot);
+            return Err(Refused::Superseded(newest.map_or_else(|| id.clone(), |step| step.id.clone())));
         }
+        Ok(at)
     }
 
     fn end(&mut self, at: usize, status: StepStatus, reason: impl Into<String>, now: Timestamp) {
@@ -492,12 +490,9 @@ impl Workflow {
         self.cancelled_by = Some(by);
         for at in self.current() {
             let step = &self.steps[at];
-            match step.status {
-                StepStatus::ApprovalAwaiting => self.end(at, StepStatus::Cancelled, reason.clone(), now),
-                StepStatus::InProgress if step.work.is_wait() => {
-                    self.end(at, StepStatus::Cancelled, reason.clone(), now);
-                }
-                _ => {}
+            let waits = step.status == StepStatus::InProgress && step.work.is_wait();
+            if waits || step.status == StepStatus::ApprovalAwaiting {
+                self.end(at, StepStatus::Cancelled, reason.clone(), now);
             }
         }
         Ok(())

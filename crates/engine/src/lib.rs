@@ -3,6 +3,8 @@
 //! Pure: the time, ids and what other workflows hold are arguments. What must be done outside follows from the steps that are in progress. The state of
 //! a workflow is derived from its steps, so it can't say `success` in the middle.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod advance;
 mod plan;
 mod steps;

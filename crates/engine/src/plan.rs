@@ -274,7 +274,16 @@ impl Builder<'_> {
                 let found = self.order.component(component);
                 found.map_or((0, false), |component| component.kind.retries_and_approval())
             }
-            _ => (0, false),
+            Work::GenerateState
+            | Work::RunnerServiceAccount
+            | Work::GenerateStack
+            | Work::AwaitStack
+            | Work::UpdateStackOutputs
+            | Work::AwaitRunner
+            | Work::SyncSecrets
+            | Work::Action { .. }
+            | Work::Script { .. }
+            | Work::Skipped { .. } => (0, false),
         };
         self.steps.push(Step {
             id: (self.id)(),

@@ -237,7 +237,17 @@ impl Work {
         match self {
             Self::ComponentPlan { op, .. } | Self::ComponentApply { op, .. } => matches!(op, ComponentOp::Teardown),
             Self::SandboxPlan { op } | Self::SandboxApply { op } => matches!(op, SandboxOp::Deprovision),
-            _ => false,
+            Self::GenerateState
+            | Self::RunnerServiceAccount
+            | Self::GenerateStack
+            | Self::AwaitStack
+            | Self::UpdateStackOutputs
+            | Self::AwaitRunner
+            | Self::SyncSecrets
+            | Self::Action { .. }
+            | Self::Script { .. }
+            | Self::SyncImage { .. }
+            | Self::Skipped { .. } => false,
         }
     }
 
@@ -724,10 +734,13 @@ impl Workflow {
 
     /// A step as people see it: in a workflow that is over (`over`), what was never begun was not attempted, and nothing waits.
     pub fn shown(&self, step: &Step, over: bool) -> StepStatus {
-        match step.status {
-            StepStatus::Pending | StepStatus::ApprovalAwaiting if over => StepStatus::NotAttempted,
-            StepStatus::DeniedSkipped => StepStatus::ApprovalDenied,
-            status => status,
+        let waits = matches!(step.status, StepStatus::Pending | StepStatus::ApprovalAwaiting);
+        if over && waits {
+            StepStatus::NotAttempted
+        } else if step.status == StepStatus::DeniedSkipped {
+            StepStatus::ApprovalDenied
+        } else {
+            step.status
         }
     }
 

@@ -115,6 +115,7 @@ pub fn setting(key: &str) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test compares files")]
 mod tests {
     use std::collections::BTreeSet;
     use std::fmt::Write as _;

@@ -1,5 +1,7 @@
 //! The state machine that every job goes through.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -151,6 +153,7 @@ impl From<Outcome> for JobState {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test compares files")]
 mod tests {
     use std::fmt::Write as _;
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
+use gate::Gate;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -122,18 +123,19 @@ impl Metrics {
         }
     }
 
-    /// Serves `/metrics` as long as the process lives.
-    pub(crate) async fn serve(self, listen: &str) -> std::io::Result<SocketAddr> {
+    /// Serves `/metrics` until the gate closes.
+    pub(crate) async fn serve(self, listen: &str, gate: &Gate) -> std::io::Result<SocketAddr> {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
-        tokio::spawn(async move {
+        let connections = gate.clone();
+        gate.spawn_until_stopped(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else {
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                     continue;
                 };
                 let metrics = self.clone();
-                tokio::spawn(async move {
+                connections.spawn_until_stopped(async move {
                     let service = service_fn(|request| {
                         let answer = metrics.answer(&request);
                         async move { Ok::<_, Infallible>(answer) }

@@ -13,6 +13,7 @@ use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::serve::{Listener, ListenerExt as _};
+use gate::Gate;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use hyper::server::conn::http1;
@@ -27,7 +28,6 @@ use tokio::sync::mpsc;
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -69,35 +69,35 @@ pub(crate) async fn serve(
     app: Router,
     tls: Option<Arc<rustls::ServerConfig>>,
     patience: Patience,
-    stop: CancellationToken,
+    gate: Gate,
 ) {
     match tls {
         None => {
             let listener = listener.tap_io(|stream| {
                 let _ = stream.set_nodelay(true);
             });
-            serve_on(listener, app, patience, stop).await;
+            serve_on(listener, app, patience, gate).await;
         }
-        Some(config) => serve_on(TlsListener::start(listener, config, stop.clone()), app, patience, stop).await,
+        Some(config) => serve_on(TlsListener::start(listener, config, gate.clone()), app, patience, gate).await,
     }
 }
 
 /// `axum::serve`, and a bound on connections that bring nothing: their other end may have gone without a word.
-async fn serve_on(mut listener: impl Listener, app: Router, patience: Patience, stop: CancellationToken) {
+async fn serve_on(mut listener: impl Listener, app: Router, patience: Patience, gate: Gate) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(patience.idle);
     let connections = GracefulShutdown::new();
     loop {
         let stream = tokio::select! {
             (stream, _) = listener.accept() => stream,
-            () = stop.cancelled() => break,
+            () = gate.cancelled() => break,
         };
         let connection = http.serve_connection(
             TokioIo::new(Reading::new(stream, patience.stall)),
             TowerToHyperService::new(app.clone()),
         );
         let connection = connections.watch(connection);
-        tokio::spawn(async move {
+        gate.spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection broke");
             }
@@ -178,22 +178,19 @@ const HANDSHAKES: usize = 512;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl TlsListener {
-    fn start(listener: TcpListener, config: Arc<rustls::ServerConfig>, stop: CancellationToken) -> Self {
+    fn start(listener: TcpListener, config: Arc<rustls::ServerConfig>, gate: Gate) -> Self {
         let local = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)));
         let (send, ready) = mpsc::channel(HANDSHAKES);
         let acceptor = TlsAcceptor::from(config);
-        tokio::spawn(async move {
+        let handshakes = gate.clone();
+        gate.spawn_until_stopped(async move {
             loop {
-                let accepted = tokio::select! {
-                    accepted = listener.accept() => accepted,
-                    () = stop.cancelled() => return,
-                };
-                let Ok((stream, peer)) = accepted else {
+                let Ok((stream, peer)) = listener.accept().await else {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 };
                 let (acceptor, send) = (acceptor.clone(), send.clone());
-                tokio::spawn(async move {
+                handshakes.spawn_until_stopped(async move {
                     let _ = stream.set_nodelay(true);
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
                         Ok(Ok(stream)) => {

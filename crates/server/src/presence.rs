@@ -86,12 +86,12 @@ pub(crate) async fn write_loop(state: AppState) {
         tokio::select! {
             () = book.changed.notified() => {}
             () = tokio::time::sleep(std::time::Duration::from_secs(5)) => {}
-            () = state.stop.cancelled() => {}
+            () = state.gate.cancelled() => {}
         }
         if let Err(error) = flush(&state).await {
             tracing::debug!(%error, "sightings are written later");
         }
-        if state.stop.is_cancelled() {
+        if state.gate.is_cancelled() {
             return;
         }
         tokio::time::sleep(pause).await;

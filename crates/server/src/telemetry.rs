@@ -217,7 +217,7 @@ impl Exporter {
         let ended_others = async {
             tokio::select! {
                 _ = others => {}
-                () = state.stop.cancelled() => {}
+                () = state.gate.cancelled() => {}
             }
         };
         tokio::join!(collector.tell_spans(&state, told, ended), ended_others);
@@ -267,7 +267,7 @@ impl Collector {
         loop {
             let mut spans = Vec::new();
             // What ends while the server stops is told too.
-            let last = state.stop.is_cancelled();
+            let last = state.gate.is_cancelled();
             let mut pause = std::pin::pin!(tokio::time::sleep(if last { PAUSE / 5 } else { PAUSE }));
             while spans.len() < BATCH {
                 let more = tokio::select! {
@@ -277,7 +277,7 @@ impl Collector {
                     },
                     Some((org, workflow)) = ended.recv() => workflow_span(state, &org, &workflow).await,
                     () = &mut pause => break,
-                    () = state.stop.cancelled(), if !last => break,
+                    () = state.gate.cancelled(), if !last => break,
                 };
                 match more {
                     Ok(more) => spans.extend(more),
@@ -301,14 +301,14 @@ impl Collector {
             else {
                 return;
             };
-            if !refused.transient || began.elapsed() > PATIENCE || state.stop.is_cancelled() {
+            if !refused.transient || began.elapsed() > PATIENCE || state.gate.is_cancelled() {
                 state.metrics.dropped(Signal::Traces, spans.len());
                 return;
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 // Once more, then.
-                () = state.stop.cancelled() => {}
+                () = state.gate.cancelled() => {}
             }
             pause *= 2;
         }

@@ -1,6 +1,6 @@
 //! Compares this crate with real Go, `text/template` and sprig: everything that is recorded, and templates that are made up from a
 //! grammar. `make soak PART=templates` builds the Go program and runs this.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::disallowed_methods)]
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,5 @@
 //! Random secrets in random forms, cut at random places: nothing of them gets through, and little else is lost.
+#![expect(clippy::disallowed_methods, reason = "a test has settings")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

@@ -27,6 +27,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::now;
+use tokio::task::JoinSet;
+
 use crate::logs::secrets::Secrets;
 use crate::logs::spool::SpoolWriter;
 
@@ -130,11 +132,13 @@ fn masked(masks: &Masks, json: &[u8]) -> Option<Vec<u8>> {
 async fn serve(listener: TcpListener, token: String, sender: mpsc::Sender<Message>) {
     let token: Arc<str> = token.into();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else { continue };
         let (token, sender) = (Arc::clone(&token), sender.clone());
-        tokio::spawn(async move {
+        while connections.try_join_next().is_some() {}
+        connections.spawn(async move {
             let _permit = permit;
             let service = service_fn(|request| {
                 let (token, sender) = (Arc::clone(&token), sender.clone());

@@ -1,6 +1,8 @@
 //! The session as a state machine without I/O: events and the time go in, effects come out. The driver performs them; the
 //! simulator can perform others.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod talk;
 
 use std::collections::BTreeMap;

@@ -21,6 +21,7 @@ use anyhow::{Context as _, bail};
 use api::runner::{Assignment, PollRequest, UnreadableJob};
 use bytes::Bytes;
 use crash::crash_point;
+use gate::Gate;
 use model::papers::{Expected, Signatory, TrustedKeys};
 use model::runner::{RunnerKind, RunnerReport};
 use model::{ExecutionId, ExecutionResult, JobError, Outcome, env};
@@ -68,6 +69,8 @@ const TICK: Duration = Duration::from_secs(2);
 const WATCH: Duration = Duration::from_millis(100);
 const EVENTS: usize = 1024;
 /// How often a state that waits is offered anew.
+/// How long what runs beside the loop is waited for at the end; all of it may be cut off.
+const ASIDE: Duration = Duration::from_secs(2);
 const RESCUE: Duration = Duration::from_secs(2);
 /// How often a state is moved to where it waits.
 const RESCUE_TRIES_MAX: u32 = 30;
@@ -87,17 +90,18 @@ pub async fn run(options: Options) -> anyhow::Result<Ending> {
     };
     let http = net::client(&url, options.ca_file.as_deref()).map_err(|e| anyhow::anyhow!(net::chain(&e)))?;
     // Before it joins, which would end the session of another: an address that is taken must not.
-    let metrics = Metrics::default();
+    let (metrics, gate) = (Metrics::default(), Gate::default());
     if !options.metrics_listen.is_empty() {
         let listen = &options.metrics_listen;
-        let address = metrics.clone().serve(listen).await.with_context(|| format!("can't listen on {listen}"))?;
+        let address = metrics.clone().serve(listen, &gate).await;
+        let address = address.with_context(|| format!("can't listen on {listen}"))?;
         tracing::info!(%address, "serves /metrics");
     }
     let (mut session, key) = open_session(&options, &state, &http).await?;
     session.metrics_listen.clone_from(&options.metrics_listen);
     let client = SessionClient::new(http, &session.url, session.runner_id.clone(), session.generation, key)
         .with_hold(session.timing.hold_s);
-    Driver::new(options, (state, lock), session, client.counted_by(metrics))?.run().await
+    Driver::new(options, (state, lock), session, (client.counted_by(metrics), gate))?.run().await
 }
 
 /// Resumes the session in the state directory, or joins and opens a new one.
@@ -235,6 +239,8 @@ struct Driver {
     refused: Arc<Mutex<BTreeMap<ExecutionId, (Assignment, JobError)>>>,
     /// Told when a state waits to be brought to the control plane.
     rescued: Arc<Notify>,
+    /// Everything that runs beside the loop.
+    gate: Gate,
     sweeper: Sweeper,
     /// The customer was told to back the key up.
     advised: bool,
@@ -248,7 +254,7 @@ impl Driver {
         options: Options,
         (state, lock): (StateDir, StateLock),
         mut session: SessionFile,
-        client: SessionClient,
+        (client, gate): (SessionClient, Gate),
     ) -> anyhow::Result<Self> {
         session.user_id = Some(rustix::process::geteuid().as_raw());
         session.pid = std::process::id();
@@ -286,6 +292,7 @@ impl Driver {
             refused: Arc::default(),
             rescued,
             sweeper,
+            gate,
             advised: false,
             renewals: 0,
             started: process::since_boot(),
@@ -305,7 +312,7 @@ impl Driver {
         let (client, tools) = (self.client.clone(), self.options.tools.clone());
         let (state_dir, rescued) = (self.state.path().to_owned(), Arc::clone(&self.rescued));
         let events = self.events.clone();
-        tokio::spawn(async move {
+        self.gate.spawn_until_stopped(async move {
             loop {
                 let left = rescue::deliver(&client, &tools, &state_dir).await;
                 let _ = events.send(Event::Rescues(rescue::open(&state_dir))).await;
@@ -396,6 +403,7 @@ impl Driver {
         if !matches!(ending, Ending::Over(_)) {
             let _ = self.client.leave().await;
         }
+        self.gate.close(ASIDE).await;
         self.write_session();
         ending
     }
@@ -474,7 +482,7 @@ impl Driver {
     /// Runs a future beside the loop and turns what it returns into an event.
     fn aside(&self, work: impl Future<Output = Event> + Send + 'static) -> JoinHandle<()> {
         let events = self.events.clone();
-        tokio::spawn(async move {
+        self.gate.spawn_until_stopped(async move {
             let event = work.await;
             let _ = events.send(event).await;
         })

@@ -99,7 +99,8 @@ fn live(
     kind: KindFilter,
 ) -> impl Stream<Item = Result<sse::Event, Infallible>> {
     let (send, receive) = tokio::sync::mpsc::channel(16);
-    tokio::spawn(async move {
+    let gate = state.gate.clone();
+    gate.spawn(async move {
         let org = at.org.clone();
         let subscription = state.store().notifier().subscribe(topic::org(&org));
         let mut watch = at.watch();
@@ -119,7 +120,7 @@ fn live(
                 tokio::select! {
                     () = woken => soon = LOOKS_SOON,
                     () = tokio::time::sleep(pause) => {}
-                    () = state.stop.cancelled() => return,
+                    () = state.gate.cancelled() => return,
                     () = send.closed() => return,
                 }
             }

@@ -35,7 +35,7 @@ async fn livez() -> &'static str {
 #[utoipa::path(get, path = "/readyz", tag = "general", responses((status = 200, description = "ready"), (status = 503, description = "not ready")))]
 async fn readyz(State(state): State<AppState>) -> ApiResult<&'static str> {
     let unready = |text: &str| ApiError::new(ErrorCode::Unavailable, text);
-    if state.stop.is_cancelled() {
+    if state.gate.is_cancelled() {
         return Err(unready("shutting down"));
     }
     match tokio::time::timeout(Duration::from_secs(2), state.store().ping()).await {

@@ -12,7 +12,6 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use conductor::Conductor;
 use model::{ExecutionId, RunnerId, Timestamp};
-use tokio_util::sync::CancellationToken;
 
 use super::session::{OnExecution, Signed, check_time};
 use super::{executions, join, poll};
@@ -47,7 +46,7 @@ fn json<T: serde::Serialize>(body: &T) -> Bytes {
 impl RunnerApi {
     pub fn new(conductor: Conductor) -> Self {
         let told = (crate::metrics::Metrics::new(), crate::telemetry::Spans::default());
-        Self { state: AppState::new(conductor, Arc::default(), "".into(), told, CancellationToken::new()) }
+        Self { state: AppState::new(conductor, Arc::default(), "".into(), told, gate::Gate::default()) }
     }
 
     pub fn conductor(&self) -> &Conductor {
@@ -56,7 +55,7 @@ impl RunnerApi {
 
     /// Held polls are answered, as when a server is told to stop.
     pub fn stop(&self) {
-        self.state.stop.cancel();
+        self.state.gate.cancel();
     }
 
     /// Writes down who was seen.

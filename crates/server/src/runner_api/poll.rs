@@ -105,7 +105,7 @@ async fn hold(
             () = open.superseded.cancelled() => {
                 return Err(ApiError::new(ErrorCode::Conflict, "a newer poll of this runner took its place"));
             }
-            () = state.stop.cancelled() => {
+            () = state.gate.cancelled() => {
                 let mut answer = answer(state, runner, generation, wanted, found, &tokens).await?;
                 answer.restarting = true;
                 return Ok(answer);

@@ -26,6 +26,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::super::sealed::private_dir;
+use tokio::task::JoinSet;
+
 use crate::directory::ExecutionDir;
 use crate::seal::reserve;
 use crate::seal::vault::{Keeper, Lock, Plain, VaultError, named, private_file};
@@ -172,11 +174,13 @@ async fn bind(workspace: &WorkspaceId) -> std::io::Result<TcpListener> {
 }
 
 async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    // They end with the backend. A write has a task of its own, which `last` waits for.
+    let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let shared = Arc::clone(&shared);
-        // A write goes on though Terraform is killed: each connection lives for itself.
-        tokio::spawn(async move {
+        while connections.try_join_next().is_some() {}
+        connections.spawn(async move {
             let service = service_fn(|request| {
                 let shared = Arc::clone(&shared);
                 async move { Ok::<_, Infallible>(answer(&shared, request).await) }

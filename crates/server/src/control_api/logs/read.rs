@@ -171,7 +171,8 @@ impl Reader {
     /// The whole log as a stream of bytes, read piece by piece.
     pub(super) fn whole(self, format: Format, gzip: bool) -> Response {
         let (send, receive) = mpsc::channel::<Result<Vec<u8>, std::io::Error>>(4);
-        tokio::spawn(async move {
+        let gate = self.state.gate.clone();
+        gate.spawn(async move {
             if let Err(error) = self.stream(format, gzip, &send).await {
                 let _ = send.send(Err(std::io::Error::other(error.to_string()))).await;
             }
@@ -196,7 +197,7 @@ impl Reader {
         let mut walk = self.walk(self.wanted.since, false);
         while let Some((part, chunks)) = self.next(&mut walk).await? {
             // A search may send nothing for long: whoever has left must not be searched for.
-            if send.is_closed() || self.state.stop.is_cancelled() {
+            if send.is_closed() || self.state.gate.is_cancelled() {
                 return Ok(());
             }
             let mut bytes = Vec::new();

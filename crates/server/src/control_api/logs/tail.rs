@@ -44,7 +44,8 @@ pub(super) async fn tail(
         None => (1, begin(&state, &source, &wanted).await?),
     };
     let (send, receive) = mpsc::channel(16);
-    tokio::spawn(async move {
+    let gate = state.gate.clone();
+    gate.spawn(async move {
         let mut tail = Tail {
             watch: at.watch(),
             open: OpenLines::default(),
@@ -118,7 +119,7 @@ impl Tail {
             tokio::select! {
                 () = woken => {}
                 () = tokio::time::sleep(LOOK) => {}
-                () = self.state.stop.cancelled() => return Ok(()),
+                () = self.state.gate.cancelled() => return Ok(()),
                 () = self.send.closed() => return Ok(()),
             }
         }
@@ -137,7 +138,7 @@ impl Tail {
             }
             loop {
                 let chunks = self.state.store().read_log(&part.id, self.seq).await?;
-                let stopped = self.send.is_closed() || self.state.stop.is_cancelled();
+                let stopped = self.send.is_closed() || self.state.gate.is_cancelled();
                 if stopped || !self.watch.may_go_on(&self.state).await {
                     return Ok(None);
                 }
