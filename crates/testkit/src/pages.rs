@@ -13,7 +13,7 @@
 //!
 //! Where a block shows output, it is compared with the real one, line by line: a line `…` stands for any number of lines, `…` in a
 //! line for any text. Blank lines, widths of columns, ids, times, durations, sizes, digests, ports and process ids don't count. An id that
-//! is shown stands for the real one in the commands below it.
+//! is shown, whole or shortened as in a table (`wfl…li0m7b36`), stands for the real one in the commands below it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ use regex_lite::Regex;
 use crate::system;
 
 /// Longest time that a command of a page may take.
-const COMMAND_BOUND: Duration = Duration::from_secs(60);
+const COMMAND_BOUND: Duration = Duration::from_secs(120);
 const LANGUAGES: [&str; 4] = ["console", "sh", "bash", "shell"];
 const ANY: &str = "…";
 
@@ -227,20 +227,25 @@ pub fn all(repository: &Path) -> Vec<Page> {
 
 // --- comparing ---
 
-static ID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-z]{3}[0-9a-z]{23}\b").expect("a pattern"));
+/// An id, whole or as tables shorten it.
+static ID: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\b[a-z]{3}([0-9a-z]{23}|…[0-9a-z]{8})\b").expect("a pattern"));
 /// What differs from one run to the next, and what stands for it. The order matters.
 static UNSTABLE: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"\b[a-z]{3}[0-9a-z]{23}\b", "<id>"),
-        (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "<time>"),
+        // Before a line is split at its `…`.
+        (r"\b[a-z]{3}…[0-9a-z]{8}\b", "<short id>"),
+        (r"\d{4}-\d\d-\d\d[T ][0-9:.]+Z", "<when>"),
+        // `now` is a time where it is alone in a column or in brackets, not in a sentence.
+        (r"\b\d+ (s|min|h|days) ago\b|\bin \d+ (s|min|h|days)\b", "<when>"),
+        (r"(^|\s\s|\()now\b", "${1}<when>"),
         (r"\b(fk|fry|fjc)_[0-9a-z]+", "${1}_…"),
         (r"\b[0-9a-f]{12,64}\b", "<digest>"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:<port>"),
         (r"\b(port|pid|process) \d+", "$1 <number>"),
         (r"\b\d+(\.\d+)? (B|KiB|MiB|GiB)\b", "<size>"),
-        (r"\b\d+(\.\d+)? ?(ms|s|min|h)\b( \d+ ?(s|min)\b)?", "<duration>"),
-        // On a terminal times are shown as ages.
-        (r"<time>|<duration> ago|just now", "<when>"),
+        (r"\b\d+(\.\d+)? ?(ms|s|min|h)\b( \d+ ?(s|min)\b)?|\b\d+m(\d+s)?\b", "<duration>"),
         (r"\s+", " "),
     ]
     .map(|(pattern, with)| (Regex::new(pattern).expect("a pattern"), with))
@@ -576,6 +581,29 @@ mod tests {
             "job …\nSTEP TOOK\n…",
         ] {
             assert!(ok(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn short_ids_and_relative_times_differ_from_run_to_run() {
+        let real = "ID            CREATED    NOTE\nwfl…152gbqa6  now        synced\nwfl…9w6acqd0  12 min ago\n";
+        assert_eq!(
+            compare(&lines("ID CREATED NOTE\nwfl…li0m7b36  3 s ago  synced\nwfl…pnfq0bq9  2026-11-18 16:21:24Z"), real),
+            Ok(vec![("wfl…li0m7b36".into(), "wfl…152gbqa6".into()), ("wfl…pnfq0bq9".into(), "wfl…9w6acqd0".into())])
+        );
+        for (shown, real) in [
+            ("next  in 58 min", "next  now"),
+            ("created  2026-11-18 16:21:24Z (now)", "created  2026-11-18 18:02:35Z (3 h ago)"),
+            ("done in 8s", "done in 1m30s"),
+        ] {
+            assert!(line_matches(shown, real), "{shown} / {real}");
+        }
+        for (shown, real) in [
+            ("wflho74z7yiryfnfi7li0m7b36  done", "wfl…li0m7b36  done"),
+            ("it runs now", "it runs 3 s ago"),
+            ("wfl…li0m7b36  done", "wfl…152gbqa6  open"),
+        ] {
+            assert!(!line_matches(shown, real), "{shown} / {real}");
         }
     }
 }
