@@ -343,6 +343,26 @@ async fn a_server_that_stops_ends_held_requests_at_once() {
     watching.abort();
 }
 
+/// Of every job type that can be asked for on its own. What starts no program is stopped by the executor itself, so no kind of work can
+/// forget to look.
+#[tokio::test]
+async fn a_job_of_every_type_stops_within_two_seconds() {
+    let system = System::start(options()).await;
+    let _runner = system.start_runner("a").await;
+    let runner_id = system.install.runner_id.as_str();
+    let noop = CreateRunnerJob { job_type: JobType::Noop, sleep_ms: 600_000, priority: 0 };
+    let noop = system.client.create_runner_job(runner_id, &noop).await.unwrap().id;
+    let script = system.script("trap 'exit 3' TERM; while :; do sleep 0.05; done").await.id;
+    for job in [noop, script] {
+        system.until_state(&job, JobState::Running, seconds(20)).await;
+        let asked = Instant::now();
+        system.client.cancel_job(&job).await.unwrap();
+        let over = system.until_over(&job).await;
+        assert_eq!(over.status, JobState::Cancelled, "{}", over.status_description);
+        assert!(asked.elapsed() < seconds(2), "{}: {:?}", over.job_type, asked.elapsed());
+    }
+}
+
 #[tokio::test]
 async fn priorities_go_first() {
     let system = System::start(options()).await;

@@ -103,8 +103,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// Waits for a reason to stop.
     async fn stopped(&mut self) -> Stop {
-        let stop = self.stop.wait_for(Option::is_some).await.ok().and_then(|stop| stop.clone());
-        stop.unwrap_or_else(|| Stop::Cancelled("the executor is going down".into()))
+        watch::stopped(&mut self.stop).await
     }
 
     /// From now on children see programs and the execution's own files, and nothing else of the host.
@@ -281,15 +280,8 @@ async fn verify_and_work(
         allow_paths: context.allow_paths.clone(),
         narrow: false,
     });
-    let cgroups = match &spec.work {
-        Work::ActionsWorkflow(_)
-        | Work::Build(_)
-        | Work::OciSync(_)
-        | Work::TerraformDeploy(_)
-        | Work::SandboxTerraform(_) => Cgroups::create(dir.name(), &spec.limits),
-        // No child, no cgroup.
-        Work::Noop { .. } | Work::HealthCheck {} => Cgroups::default(),
-    };
+    let cgroups =
+        if starts_programs(&spec.work) { Cgroups::create(dir.name(), &spec.limits) } else { Cgroups::default() };
     let grace = Duration::from_secs(spec.grace_s.min(GRACE_MAX_S));
     let trace = spec.trace.as_ref().map(|parent| parent.span_of(spec.job_id.as_str()));
     let mut telemetry = match receives_telemetry(&spec.work) {
@@ -308,8 +300,11 @@ async fn verify_and_work(
             None => std::future::pending().await,
         }
     };
+    let mut stops = run.stop.clone();
     let done = tokio::select! {
         done = carry_out(&mut run, &spec, workspace, spec_digest, disk_bytes) => done,
+        // What starts no program may end anywhere, so nobody there needs to look. The others bring their programs to an end.
+        stop = watch::stopped(&mut stops), if !starts_programs(&spec.work) => Done::stopped(&stop),
         () = exported => unreachable!("it never ends"),
     };
     run.host.cgroups.remove();
@@ -324,7 +319,7 @@ async fn carry_out(
     disk_bytes: u64,
 ) -> Done {
     match &spec.work {
-        Work::Noop { sleep_ms } => noop::run(run, *sleep_ms).await,
+        Work::Noop { sleep_ms } => noop::run(*sleep_ms).await,
         Work::HealthCheck {} => health::run(run).await,
         Work::ActionsWorkflow(action) => action::run(run, action, disk_bytes).await,
         Work::Build(build) => build::run(run, build, disk_bytes).await,
@@ -333,6 +328,18 @@ async fn carry_out(
             Some(workspace) => terraform::run(run, job, workspace, spec_digest, disk_bytes).await,
             None => Done::not_attempted("bad_spec", "the job has no workspace"),
         },
+    }
+}
+
+/// Whether a job starts programs, which must be brought to an end when it is stopped.
+fn starts_programs(work: &Work) -> bool {
+    match work {
+        Work::ActionsWorkflow(_)
+        | Work::Build(_)
+        | Work::OciSync(_)
+        | Work::TerraformDeploy(_)
+        | Work::SandboxTerraform(_) => true,
+        Work::Noop { .. } | Work::HealthCheck {} => false,
     }
 }
 

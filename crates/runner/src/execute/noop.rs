@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use serde_json::Map;
 
-use super::{Done, Run};
+use super::Done;
 
-pub(super) async fn run(run: &mut Run<'_>, sleep_ms: u64) -> Done {
-    tokio::select! {
-        () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => Done::finished(Map::new()),
-        stop = run.stopped() => Done::stopped(&stop),
-    }
+pub(super) async fn run(sleep_ms: u64) -> Done {
+    tokio::time::sleep(Duration::from_millis(sleep_ms)).await;
+    Done::finished(Map::new())
 }

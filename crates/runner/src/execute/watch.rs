@@ -37,6 +37,12 @@ pub(super) fn start(dir: ExecutionDir, bounds: Bounds, term: Signal) -> watch::R
     receiver
 }
 
+/// Waits for a reason to stop.
+pub(super) async fn stopped(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
+    let reason = stop.wait_for(Option::is_some).await.ok().and_then(|stop| stop.clone());
+    reason.unwrap_or_else(|| Stop::Cancelled("the executor is going down".into()))
+}
+
 /// The reasons to stop, and one more for what fills a directory of the runner's own, beside the execution's: the disk has
 /// lost more than it may take.
 pub(super) fn also_disk(
