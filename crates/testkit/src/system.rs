@@ -3,6 +3,9 @@
 //! Everything lies in one directory, which every process of a test carries in its command line or its environment: that is
 //! how a test finds what it left running, and it fails for it. The directory is kept when a test fails.
 
+mod jobs;
+mod processes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,6 +23,11 @@ use model::{JobId, JobState, env};
 use rustix::process::{Pid, Signal};
 
 use crate::Backend;
+
+pub use jobs::{action, command, script};
+pub(crate) use processes::children_of;
+use processes::write_stderr;
+pub use processes::{Process, Seen, end_all, is_running, processes_of, send, without_forks};
 
 /// Longest wait for something that should take no time.
 pub const SOON: Duration = Duration::from_secs(60);
@@ -78,74 +86,6 @@ impl Options {
     pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         self.server.insert(name.to_owned(), value.to_string());
         self
-    }
-}
-
-/// A process of a test; killed when it is dropped.
-#[derive(Debug)]
-pub struct Process {
-    child: Child,
-    ended: Option<ExitStatus>,
-    ours: Arc<Mutex<BTreeSet<u32>>>,
-}
-
-impl Process {
-    fn spawn(command: &mut Command, ours: &Arc<Mutex<BTreeSet<u32>>>) -> Self {
-        let child = command.spawn().unwrap_or_else(|e| panic!("can't start {command:?}: {e}"));
-        ours.lock().unwrap_or_else(PoisonError::into_inner).insert(child.id());
-        Self { child, ended: None, ours: Arc::clone(ours) }
-    }
-
-    pub fn pid(&self) -> i32 {
-        self.child.id() as i32
-    }
-
-    pub fn signal(&self, signal: Signal) {
-        if self.ended.is_none() {
-            send(self.pid(), signal);
-        }
-    }
-
-    /// SIGKILL, and the process is gone when this returns.
-    pub fn kill(&mut self) {
-        if self.ended.is_none() {
-            let _ = self.child.kill();
-            self.ended = self.child.wait().ok();
-        }
-        self.ours.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.child.id());
-    }
-
-    /// Waits for its end.
-    pub async fn ended(&mut self, bound: Duration) -> ExitStatus {
-        let until = Instant::now() + bound;
-        loop {
-            if let Some(status) = self.ended {
-                return status;
-            }
-            self.ended = self.child.try_wait().expect("a child can be waited for");
-            assert!(Instant::now() < until, "process {} did not end within {bound:?}", self.pid());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    pub fn is_alive(&mut self) -> bool {
-        if self.ended.is_none() {
-            self.ended = self.child.try_wait().expect("a child can be waited for");
-        }
-        self.ended.is_none()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// Sends a signal to a process that may be gone already.
-pub fn send(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
@@ -468,118 +408,6 @@ impl System {
         .await
     }
 
-    // --- jobs ---
-
-    /// Queues an action.
-    pub async fn submit(&self, action: &CreateActionRun) -> Job {
-        self.client.create_action_run(self.install.id.as_str(), action).await.expect("a job")
-    }
-
-    /// Queues a script of one step.
-    pub async fn script(&self, text: &str) -> Job {
-        self.submit(&action(vec![script("run", text)])).await
-    }
-
-    /// Runs an action to its end.
-    pub async fn run(&self, steps: Vec<StepSpec>) -> Job {
-        let job = self.submit(&action(steps)).await;
-        self.until_over(&job.id).await
-    }
-
-    pub async fn job(&self, id: &JobId) -> Job {
-        self.client.job(id).await.expect("the job")
-    }
-
-    pub async fn until_job(&self, id: &JobId, what: &str, bound: Duration, good: impl Fn(&Job) -> bool) -> Job {
-        until(what, bound, async || match self.client.job(id).await {
-            Ok(job) if good(&job) => Ok(job),
-            Ok(job) => Err(format!(
-                "job {} is {} ({}), error {:?}, executions {:?}",
-                job.id, job.status, job.status_description, job.error, job.executions
-            )),
-            Err(error) => Err(error.to_string()),
-        })
-        .await
-    }
-
-    pub async fn until_state(&self, id: &JobId, state: JobState, bound: Duration) -> Job {
-        self.until_job(id, &format!("the job is {state}"), bound, |job| job.status == state).await
-    }
-
-    pub async fn until_over(&self, id: &JobId) -> Job {
-        self.until_job(id, "the job is over", SOON, |job| job.status.is_terminal()).await
-    }
-
-    /// Waits until a queued job says that it waits for this.
-    pub async fn until_waiting(&self, id: &JobId, part: &str) -> Job {
-        let what = format!("the job waits, and says `{part}`");
-        let says = |job: &Job| job.waiting_reason.as_ref().is_some_and(|reason| reason.contains(part));
-        self.until_job(id, &what, SOON, says).await
-    }
-
-    /// The log of a job, byte for byte.
-    pub async fn raw_log(&self, job: &Job, pipe: Option<&str>) -> Vec<u8> {
-        crate::load::read_log(&self.client, job, pipe).await.expect("a log")
-    }
-
-    pub async fn text_log(&self, job: &Job, pipe: Option<&str>) -> String {
-        String::from_utf8_lossy(&self.raw_log(job, pipe).await).into_owned()
-    }
-
-    // --- witnesses ---
-
-    /// A file that scripts may write to.
-    pub fn witness(&self, name: &str) -> PathBuf {
-        self.root.join("witness").join(name)
-    }
-
-    /// The lines that scripts have left in a witness.
-    pub fn lines(&self, name: &str) -> Vec<String> {
-        let text = fs_err::read_to_string(self.witness(name)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
-
-    pub async fn until_witness(&self, name: &str, line: &str) {
-        until(&format!("`{line}` in witness {name}"), SOON, async || {
-            let lines = self.lines(name);
-            if lines.iter().any(|l| l == line) { Ok(()) } else { Err(format!("{lines:?}")) }
-        })
-        .await;
-    }
-
-    /// A script that says `begin` in its witness, writes numbered lines until `open` is called, and says `end`.
-    pub fn held_script(&self, name: &str) -> String {
-        let (witness, gate) = (self.witness(name), self.witness(&format!("{name}.go")));
-        format!(
-            "echo begin >> {0}\ni=0\nwhile [ ! -e {1} ]; do i=$((i+1)); echo \"line $i\"; sleep 0.05; done\necho \"last $i\"\necho end >> {0}\n",
-            witness.display(),
-            gate.display()
-        )
-    }
-
-    /// Starts a held script and waits until it runs.
-    pub async fn held(&self, name: &str) -> Job {
-        let job = self.script(&self.held_script(name)).await;
-        self.until_witness(name, "begin").await;
-        self.until_state(&job.id, JobState::Running, SOON).await
-    }
-
-    /// Lets a held script go on to its end.
-    pub fn open(&self, name: &str) {
-        fs_err::write(self.witness(&format!("{name}.go")), "").expect("a gate");
-    }
-
-    /// A held script ran once, and its log has every line once, in order.
-    pub async fn assert_whole(&self, job: &Job, name: &str) {
-        assert_eq!(self.lines(name), ["begin", "end"], "the script ran once, to its end");
-        let log = self.text_log(job, Some("stdout")).await;
-        let lines: Vec<&str> = log.lines().collect();
-        let (last, numbered) = lines.split_last().expect("a log");
-        let expected: Vec<String> = (1..=numbered.len()).map(|n| format!("line {n}")).collect();
-        assert_eq!(numbered, expected, "every line once, in order");
-        assert_eq!(*last, format!("last {}", numbered.len()), "and the log is whole");
-    }
-
     // --- the command line ---
 
     /// `ferry` with these words, as a person of this org.
@@ -649,84 +477,6 @@ impl Drop for System {
         }
         assert!(failed || left.is_empty(), "processes were left running: {left:#?}");
     }
-}
-
-fn write_stderr(line: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// Waits for the processes of a directory to end, then kills them; returns those that had to be killed.
-pub fn end_all(root: &Path, patience: Duration, except: &BTreeSet<u32>) -> Vec<String> {
-    let until = Instant::now() + patience;
-    loop {
-        let left: Vec<Seen> = processes_of(root).into_iter().filter(|p| !except.contains(&(p.pid as u32))).collect();
-        if left.is_empty() {
-            return Vec::new();
-        }
-        if Instant::now() >= until {
-            // Executors first: they would call what follows an end of their own.
-            left.iter().for_each(|p| send(p.pid, Signal::KILL));
-            return left
-                .iter()
-                .map(|p| format!("{} {}", p.pid, String::from_utf8_lossy(&p.command).replace('\0', " ")))
-                .collect();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A process that belongs to a directory.
-#[derive(Debug)]
-pub struct Seen {
-    pub pid: i32,
-    pub command: Vec<u8>,
-    pub environ: Vec<u8>,
-}
-
-impl Seen {
-    fn is_marked(&self) -> bool {
-        self.environ.split(|b| *b == 0).any(|v| v.starts_with(env::EXECUTION_ID.as_bytes()))
-    }
-}
-
-/// Those that are no children of one another: what a process has just forked bears its name until it becomes another program.
-pub fn without_forks(found: Vec<i32>) -> Vec<i32> {
-    let is_fork = |pid: i32| parent(pid).is_some_and(|parent| found.contains(&parent));
-    found.iter().copied().filter(|pid| !is_fork(*pid)).collect()
-}
-
-fn parent(pid: i32) -> Option<i32> {
-    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-fn all_pids() -> impl Iterator<Item = i32> {
-    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
-}
-
-pub(crate) fn children_of(pid: i32) -> Vec<i32> {
-    all_pids().filter(|child| parent(*child) == Some(pid)).collect()
-}
-
-/// Every process that carries the directory in its command line or its environment.
-pub fn processes_of(root: &Path) -> Vec<Seen> {
-    let needle = root.as_os_str().as_bytes();
-    let carries = |bytes: &[u8]| bytes.windows(needle.len()).any(|w| w == needle);
-    all_pids()
-        .filter(|pid| *pid != std::process::id() as i32)
-        .filter_map(|pid| {
-            let read = |name: &str| fs_err::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-            let command = read("cmdline");
-            // A thread of the kernel, or what is left of a process.
-            if command.is_empty() {
-                return None;
-            }
-            let environ = read("environ");
-            (carries(&command) || carries(&environ)).then_some(Seen { pid, command, environ })
-        })
-        .collect()
 }
 
 pub fn runner_binary(ferry: &Path) -> PathBuf {
@@ -834,35 +584,4 @@ async fn make_install(client: &Client) -> Install {
 pub async fn without_health_checks(client: &Client, runner: &str) {
     let settings = UpdateRunnerSettings { health_check_s: Some(0), ..Default::default() };
     client.update_runner_settings(runner, &settings).await.expect("settings");
-}
-
-/// An action that carries its steps.
-pub fn action(steps: Vec<StepSpec>) -> CreateActionRun {
-    CreateActionRun {
-        name: None,
-        steps,
-        run_env_vars: BTreeMap::new(),
-        timeout_s: None,
-        secrets: Vec::new(),
-        limits: Limits::default(),
-        target: None,
-        priority: 0,
-    }
-}
-
-/// A step with a script.
-pub fn script(name: &str, text: &str) -> StepSpec {
-    let empty = BTreeMap::new();
-    StepSpec { name: name.into(), inline_contents: Some(text.into()), command: None, source: None, env: empty }
-}
-
-/// A step with a command line.
-pub fn command(name: &str, line: &str) -> StepSpec {
-    StepSpec { inline_contents: None, command: Some(line.into()), ..script(name, "") }
-}
-
-/// Whether a process is there and has not ended.
-pub fn is_running(pid: i32) -> bool {
-    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }

@@ -6,11 +6,25 @@ use serde_json::Value;
 use super::{Client, Result, UPLOAD_TIMEOUT, segment};
 use crate::control::{
     ActionRun, ActionWorkflow, ActionWorkflowConfig, App, AppConfig, AppInputConfig, AppVariable, Component,
-    CreateActionWorkflowRun, CreateAppVariable, InstallActionWorkflow, InstallInputs, Rendered, SyncApp, SyncedApp,
-    UpdateApp, UpdateInstallInputs, WorkflowStarted,
+    CreateActionWorkflowRun, CreateApp, CreateAppVariable, InstallActionWorkflow, InstallInputs, Rendered, SyncApp,
+    SyncedApp, UpdateApp, UpdateInstallInputs, WorkflowStarted,
 };
 
 impl Client {
+    // --- apps and installs ---
+
+    pub async fn apps(&self) -> Result<Vec<App>> {
+        self.pages(self.get("/v1/apps"), usize::MAX).await
+    }
+
+    pub async fn create_app(&self, body: &CreateApp) -> Result<App> {
+        self.json(self.post("/v1/apps", body)?).await
+    }
+
+    pub async fn app(&self, app: &str) -> Result<App> {
+        self.json(self.get(format!("/v1/apps/{}", segment(app)))).await
+    }
+
     pub async fn update_app(&self, app: &str, body: &UpdateApp) -> Result<App> {
         self.json(self.patch(format!("/v1/apps/{}", segment(app)), body)?).await
     }

@@ -4,8 +4,8 @@ use reqwest::Method;
 
 use super::{Client, Result, encode, segment};
 use crate::control::{
-    AddInstallLabels, Install, InstallConfig, RemoveInstallLabels, ToggleInstallComponent, UpdateInstallConfig,
-    WorkflowStarted,
+    AddInstallLabels, CreateInstall, Install, InstallConfig, RemoveInstallLabels, ToggleInstallComponent,
+    UpdateInstallConfig, WorkflowStarted,
 };
 
 fn path(install: &str, rest: &str) -> String {
@@ -13,6 +13,19 @@ fn path(install: &str, rest: &str) -> String {
 }
 
 impl Client {
+    /// All installs, or those of one app.
+    pub async fn installs(&self, app: Option<&str>) -> Result<Vec<Install>> {
+        self.select_installs(app, None).await
+    }
+
+    pub async fn create_install(&self, app: &str, body: &CreateInstall) -> Result<Install> {
+        self.json(self.post(format!("/v1/apps/{}/installs", segment(app)), body)?).await
+    }
+
+    pub async fn install(&self, install: &str) -> Result<Install> {
+        self.json(self.get(format!("/v1/installs/{}", segment(install)))).await
+    }
+
     /// All installs, or those of one app, that a selector takes: `env=prod,tier!=dev`.
     pub async fn select_installs(&self, app: Option<&str>, selector: Option<&str>) -> Result<Vec<Install>> {
         let path = app.map_or_else(|| "/v1/installs".to_owned(), |a| format!("/v1/apps/{}/installs", segment(a)));

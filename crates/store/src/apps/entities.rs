@@ -83,17 +83,12 @@ fn json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(StoreError::db)
 }
 
-async fn insert(
-    tx: &mut Tx<'_>,
-    org: &OrgId,
-    app: &AppId,
-    new: &NewEntity,
-    actor: &AccountId,
-    now: Timestamp,
-) -> Result<()> {
+/// An entity of an app of an org.
+async fn insert(tx: &mut Tx<'_>, of: (&OrgId, &AppId), new: &NewEntity, by: &AccountId, now: Timestamp) -> Result<()> {
+    let (org, app) = of;
     tx.exec(
         "INSERT INTO entities (id, org_id, app_id, kind, name, type, var_name, labels, dependencies, created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
-        params![&new.id, org, app, new.kind.as_str(), &new.name, new.entity_type.as_ref(), &new.var_name, json(&new.labels)?, json(&new.dependencies)?, actor, now],
+        params![&new.id, org, app, new.kind.as_str(), &new.name, new.entity_type.as_ref(), &new.var_name, json(&new.labels)?, json(&new.dependencies)?, by, now],
     )
     .await?;
     Ok(())
@@ -137,7 +132,7 @@ pub(crate) async fn adopt(
         )
         .await?;
     } else {
-        insert(tx, org, app, new, actor, now).await?;
+        insert(tx, (org, app), new, actor, now).await?;
     }
     by_name(tx, app, new.kind, &new.name).await?.ok_or_else(|| StoreError::corrupt("entity"))
 }

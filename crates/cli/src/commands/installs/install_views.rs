@@ -44,7 +44,7 @@ pub(crate) async fn schedules(client: &Client, out: &Output, install: &str) -> R
         Err(error) => return Err(explain(client, Kind::Install, install, error).await),
     };
     let headers = ["WHAT", "CRON (UTC)", "NEXT", "?LAST", "?WORKFLOW", "NOTE"];
-    let none = "no schedules: no action has a `cron` trigger and no component has a `drift_schedule`";
+    let none = "no schedules: actions with a `cron` trigger and components with a `drift_schedule` have one, a moment after the install is created";
     out.list(&found, none, &headers, |schedule| {
         let what = match (schedule.kind.as_str(), schedule.name.as_str()) {
             ("drift", "") => "drift of the sandbox".to_owned(),

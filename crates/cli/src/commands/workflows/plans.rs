@@ -70,7 +70,7 @@ pub(super) fn summary(changes: Option<&PlanChanges>) -> String {
         (changes.import, "to import"),
         (changes.moved, "to move"),
         (changes.forget, "to forget"),
-        (changes.outputs, "outputs"),
+        (changes.outputs, if changes.outputs == 1 { "output" } else { "outputs" }),
         (changes.other, "other"),
     ];
     let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
