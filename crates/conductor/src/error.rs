@@ -69,7 +69,7 @@ impl Error {
         match self {
             Self::App(error) => error.class(),
             Self::Install(error) => error.class(),
-            Self::Job(JobError::Spec(_) | JobError::NoArchive { .. }) => Class::Invalid,
+            Self::Job(JobError::Spec(_) | JobError::NoArchive { .. } | JobError::OverTimeout { .. }) => Class::Invalid,
             Self::Job(JobError::NoSuchAction { .. }) => Class::NotFound,
             Self::Settle(SettleError::Outcome) => Class::Invalid,
             Self::Build(BuildError::Reference(_) | BuildError::Login(_)) => Class::Invalid,
@@ -281,6 +281,8 @@ pub enum JobError {
     AdHocOff,
     #[error("the job's spec has {bytes} bytes; at most {most_mib} MiB are allowed")]
     TooLarge { bytes: usize, most_mib: usize },
+    #[error("the job waits {waits_s} s, and is ended after {timeout_s} s")]
+    OverTimeout { waits_s: u64, timeout_s: u64 },
     #[error("the job's spec can't be written")]
     Unwritable,
     #[error("the action is not part of version {version} of app `{app}`, which the install is at")]

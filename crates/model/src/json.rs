@@ -122,7 +122,7 @@ mod tests {
                 "`steps[0].kind`: `look` is not allowed; use plan, apply",
             ),
             (r#"{"name""#, "it is not JSON (line 1, column 7)"),
-            (r#"[1]"#, "the body must be an object, not a list"),
+            (r#""x""#, "the body must be an object, not string \"x\""),
             (r#"{"name": "a"} x"#, "it is not JSON (line 1, column 15)"),
         ];
         for (text, said) in cases {

@@ -86,7 +86,22 @@ impl Work {
                 TerraformOperation::Apply { plan, .. } => Some(plan.digest()),
                 TerraformOperation::Plan { .. } | TerraformOperation::Restore { .. } => None,
             },
-            _ => None,
+            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => {
+                None
+            }
+        }
+    }
+
+    /// How long it takes at least: a timeout must be longer.
+    pub fn waits_ms(&self) -> u64 {
+        match self {
+            Self::Noop { sleep_ms } => *sleep_ms,
+            Self::HealthCheck {}
+            | Self::ActionsWorkflow(_)
+            | Self::Build(_)
+            | Self::OciSync(_)
+            | Self::TerraformDeploy(_)
+            | Self::SandboxTerraform(_) => 0,
         }
     }
 

@@ -344,6 +344,10 @@ impl Conductor {
         actor: &str,
         idem: Option<Idempotency>,
     ) -> Result<Queued> {
+        let waits_s = draft.work.waits_ms() / 1000;
+        if waits_s >= draft.timeout_s {
+            return Err(JobError::OverTimeout { waits_s, timeout_s: draft.timeout_s }.into());
+        }
         let now = self.now();
         let job_id = JobId::new(now, self.random_u128());
         let job_type = draft.work.job_type();

@@ -343,6 +343,30 @@ async fn a_server_that_stops_ends_held_requests_at_once() {
     watching.abort();
 }
 
+/// On every route that creates a job by itself.
+#[tokio::test]
+async fn the_same_key_makes_one_job_of_every_type() {
+    let system = System::start(options()).await;
+    let client = system.client.with_idempotency_key("once");
+    for job_type in [JobType::Noop, JobType::HealthCheck] {
+        let client = system.client.with_idempotency_key(job_type.as_str());
+        let new = CreateRunnerJob { job_type, sleep_ms: 1, priority: 0 };
+        let runner = system.install.runner_id.as_str();
+        let (first, again) = (
+            client.create_runner_job(runner, &new).await.unwrap(),
+            client.create_runner_job(runner, &new).await.unwrap(),
+        );
+        assert_eq!(first.id, again.id, "{job_type}");
+    }
+    let install = system.install.id.as_str();
+    let steps = action(vec![script("one", "true")]);
+    let (first, again) = (
+        client.create_action_run(install, &steps).await.unwrap(),
+        client.create_action_run(install, &steps).await.unwrap(),
+    );
+    assert_eq!(first.id, again.id);
+}
+
 /// Of every job type that can be asked for on its own. What starts no program is stopped by the executor itself, so no kind of work can
 /// forget to look.
 #[tokio::test]

@@ -418,7 +418,10 @@ say() {
 until_open() { while [ ! -e $w.$1 ]; do sleep 0.05; done; }
 say 0 100
 until_open away
-say 100 20000
+# What the runner tries to send meanwhile: the flood comes after it.
+say 100 110
+sleep 2
+say 110 20000
 until_open back
 say 20000 20100
 "#;
@@ -450,7 +453,7 @@ async fn a_server_that_is_away_for_longer_than_the_spool_lasts_leaves_one_gap_in
     open(&system, "back");
     let job = system.until_over(&job.id).await;
     assert_eq!(job.status, JobState::Finished, "{}", job.status_description);
-    assert_eq!(system.lines("talker"), ["100", "20000", "20100"]);
+    assert_eq!(system.lines("talker"), ["100", "110", "20000", "20100"]);
     for pipe in PIPES {
         let (log, written) =
             (system.raw_log(&job, Some(pipe)).await, fs_err::read(system.witness(&format!("talker.{pipe}"))).unwrap());

@@ -353,7 +353,7 @@ fn receives_telemetry(work: &Work) -> bool {
 
 /// Says in the log of the first step what this host does not enforce.
 fn say_gaps(run: &Run<'_>, work: &Work) {
-    if matches!(work, Work::Noop { .. } | Work::HealthCheck {}) {
+    if !starts_programs(work) {
         return;
     }
     if run.host.sandbox.is_none() {
