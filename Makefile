@@ -2,16 +2,25 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test lint advisories bench soak dist generate clean
+.PHONY: help demo test kube-up kube-down test-kube lint advisories bench soak dist generate clean
 
 help: ## Show this help
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: ## Bring the whole system up and run a first action (ONCE=1: then stop)
 	@scripts/demo.sh
 
 test: ## Run every test; installs what it needs
 	@scripts/test.sh
+
+kube-up: ## Start a Kubernetes cluster on this machine, or say that one is up
+	@scripts/kube.sh up
+
+kube-down: ## Stop it and remove what it left on the machine
+	@scripts/kube.sh down
+
+test-kube: ## Run the tests that need a Kubernetes cluster; starts one if none is up
+	@scripts/test-kube.sh
 
 lint: ## Check the format, the dependencies, and clippy with warnings denied
 	cargo fmt --all --check

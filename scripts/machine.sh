@@ -7,6 +7,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 needs=(SmallDisk Images Cgroups Landlock Corpus Spec)
+# Of `make test-kube` only: they are about the cluster that runs meanwhile.
+cluster_needs=(Kube KubeNode KubeOwn)
 
 SmallDisk() {
     mounts || small_shm || { echo "it can't mount a tmpfs, and /dev/shm is no small file system"; return 1; }
@@ -68,6 +70,28 @@ Spec() {
     [ -e ../shared/spec/control-api-main.json ] || { echo "there is no ../shared/spec"; return 1; }
 }
 
+kube() {
+    KUBECONFIG=${FERRY_KUBECONFIG:-${KUBECONFIG:-/nowhere}} kubectl --request-timeout 10s "$@" 2>/dev/null
+}
+
+Kube() {
+    [ -n "${FERRY_KUBECONFIG:-${KUBECONFIG:-}}" ] || { echo "neither FERRY_KUBECONFIG nor KUBECONFIG names a cluster"; return 1; }
+    kube get --raw /readyz >/dev/null || { echo "the cluster does not answer"; return 1; }
+}
+
+# scripts/kube-node.sh gives its node this label.
+KubeNode() {
+    Kube || return 1
+    kube get nodes --selector ferry.test/images=true --no-headers | grep -w Ready >/dev/null || { echo "the cluster has no node with the test images"; return 1; }
+}
+
+# Its parts can be killed.
+KubeOwn() {
+    Kube || return 1
+    [ "${FERRY_KUBECONFIG:-$KUBECONFIG}" = "${FERRY_KUBE_DIR:-/tmp/ferry-kube}/kubeconfig" ] ||
+        { echo "the cluster was not started by scripts/kube.sh"; return 1; }
+}
+
 look() {
     case " ${FERRY_TEST_WITHOUT:-} " in
         *" $1 "*) echo "FERRY_TEST_WITHOUT names it"; return 1 ;;
@@ -83,9 +107,9 @@ tests_that_need() {
 }
 
 if [ $# = 1 ]; then
-    case " ${needs[*]} " in
+    case " ${needs[*]} ${cluster_needs[*]} " in
         *" $1 "*) look "$1" ;;
-        *) echo "there is no need '$1'; there are: ${needs[*]}" >&2; exit 2 ;;
+        *) echo "there is no need '$1'; there are: ${needs[*]} ${cluster_needs[*]}" >&2; exit 2 ;;
     esac
     exit
 fi

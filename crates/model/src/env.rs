@@ -102,6 +102,7 @@ variables! {
     TEST_SKIPPED = "FERRY_TEST_SKIPPED", Tests, "File to which skipped tests are added";
     TEST_WITHOUT = "FERRY_TEST_WITHOUT", Tests, "What `scripts/machine.sh` reports as missing, although it is there";
     TEST_PROGRAM = "FERRY_TEST_PROGRAM", Tests, "`terraform` or `tofu`: what the tests run with";
+    TEST_KUBECONFIG = "FERRY_KUBECONFIG", Tests, "Kubeconfig of the cluster that tests use. Default: `KUBECONFIG`";
     PG_DURABLE = "FERRY_PG_DURABLE", Tests, "Set: the tests' PostgreSQL writes to disk";
     IT_DIR = "FERRY_IT_DIR", Tests, "Directory of a test, by which it finds what it left running";
 }

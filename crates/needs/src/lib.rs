@@ -28,6 +28,12 @@ pub enum Need {
     Corpus,
     /// The dialect's API document: `../shared/spec`.
     Spec,
+    /// A Kubernetes API server that answers; `make test-kube` starts one.
+    Kube,
+    /// A node that runs pods of the test images.
+    KubeNode,
+    /// A cluster that `scripts/kube.sh` started, whose parts a test may kill.
+    KubeOwn,
 }
 
 impl Need {
@@ -40,12 +46,12 @@ impl Need {
 /// Returns from the test when the machine lacks what it needs.
 #[macro_export]
 macro_rules! needs {
-    ($need:ident) => {
+    ($need:ident) => {{
         fn here() {}
         if !$crate::met($crate::Need::$need, env!("CARGO_PKG_NAME"), ::std::any::type_name_of_val(&here)) {
             return;
         }
-    };
+    }};
 }
 
 /// Whether the machine has it; if not, records the test as skipped. Called by [`needs!`].
@@ -107,8 +113,8 @@ mod tests {
 
     #[test]
     fn every_need_has_a_probe() {
-        use Need::{Cgroups, Corpus, Images, Landlock, SmallDisk, Spec};
-        for need in [SmallDisk, Images, Cgroups, Landlock, Corpus, Spec] {
+        use Need::{Cgroups, Corpus, Images, Kube, KubeNode, KubeOwn, Landlock, SmallDisk, Spec};
+        for need in [SmallDisk, Images, Cgroups, Landlock, Corpus, Spec, Kube, KubeNode, KubeOwn] {
             let reason = probe(need);
             assert!(reason.as_ref().is_none_or(|r| !r.is_empty()), "{need:?}");
         }
