@@ -169,7 +169,7 @@ network_of_pods() {
 #   ferry.test/unready:1         the same, but /healthz is not found
 #   ferry.test/crash:1           ends with exit code 3 after a last line on stderr
 #   ferry.test/sleep:1           sleeps
-#   ferry.test/shell:1           /bin/sh, for commands of your own
+#   ferry.test/shell:1           /bin/sh, for commands of your own (not `wget -T`: it crashes in the static busybox)
 #   REGISTRY/pulled:1            the same, only in the registry
 test_images() {
     local root="$kube_dir/images/root" program pulled

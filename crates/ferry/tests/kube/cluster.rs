@@ -44,7 +44,7 @@ spec: {{selector: {{app: app}}, ports: [{{port: 80, targetPort: 8080}}]}}
     // kube-proxy learns of the pod a moment after it is ready.
     let address = namespace.kubectl_json(&["get", "service", "app"])["spec"]["clusterIP"].as_str().unwrap().to_owned();
     let url = format!("http://{address}/");
-    let ask = ["exec", "app", "--", "wget", "-q", "-T", "2", "-O", "-", &url];
+    let ask = ["exec", "app", "--", "wget", "-q", "-O", "-", &url];
     namespace.until("answer of the service", |n| n.try_kubectl(&ask).stdout == b"app 1\n");
 }
 
