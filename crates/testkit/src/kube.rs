@@ -42,7 +42,9 @@ impl Cluster {
     /// When neither `FERRY_KUBECONFIG` nor `KUBECONFIG` is set.
     pub fn get() -> Self {
         let kubeconfig = std::env::var_os(env::TEST_KUBECONFIG).or_else(|| std::env::var_os("KUBECONFIG"));
-        Self { kubeconfig: kubeconfig.expect("a kubeconfig in the environment: begin the test with `needs!(Kube)`").into() }
+        Self {
+            kubeconfig: kubeconfig.expect("a kubeconfig in the environment: begin the test with `needs!(Kube)`").into(),
+        }
     }
 
     pub fn kubeconfig(&self) -> &Path {
@@ -103,7 +105,10 @@ impl Cluster {
     /// Address of the registry that nodes pull from, without a scheme: `127.0.0.1:5001`. It is only in a cluster of our own.
     pub fn registry(&self) -> String {
         let file = self.kubeconfig.with_file_name("registry");
-        fs_err::read_to_string(file).expect("a cluster of `scripts/kube.sh`: begin the test with `needs!(KubeOwn)`").trim().to_owned()
+        fs_err::read_to_string(file)
+            .expect("a cluster of `scripts/kube.sh`: begin the test with `needs!(KubeOwn)`")
+            .trim()
+            .to_owned()
     }
 
     /// An image like [`images::APP_1`] that no node has before a pod pulls it.
