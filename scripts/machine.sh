@@ -6,7 +6,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-needs=(SmallDisk Images Cgroups Landlock Corpus Spec)
+needs=(SmallDisk Images Cgroups Landlock Corpus Spec Vectors)
 # Of `make test-kube` only: they are about the cluster that runs meanwhile.
 cluster_needs=(Kube KubeNode KubeOwn)
 
@@ -90,6 +90,10 @@ KubeOwn() {
     Kube || return 1
     [ "${FERRY_KUBECONFIG:-$KUBECONFIG}" = "${FERRY_KUBE_DIR:-/tmp/ferry-kube}/kubeconfig" ] ||
         { echo "the cluster was not started by scripts/kube.sh"; return 1; }
+}
+
+Vectors() {
+    [ -d ../shared/vectors/kubernetes ] || { echo "there is no ../shared/vectors"; return 1; }
 }
 
 look() {

@@ -1,6 +1,6 @@
 //! Wire types of the Runner API that are about Terraform: workspaces, their locks and states, plans, and the install's key.
 
-use model::terraform::{ApprovedPlan, LockInfo, SealedFile};
+use model::deploy::{ApprovedPlan, LockInfo, SealedFile};
 use model::{ExecutionId, RevisionId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 

@@ -69,6 +69,7 @@ variables! {
     RUNNER_INSTALL_KEY_COMMAND = "FERRY_RUNNER_INSTALL_KEY_COMMAND", Runner, "Command that prints the install's key, like `--install-key-command`";
     RUNNER_TERRAFORM_MIRROR = "FERRY_RUNNER_TERRAFORM_MIRROR", Runner, "Where missing versions of Terraform are downloaded from, like `--terraform-mirror`";
     RUNNER_TERRAFORM_CONFIG = "FERRY_RUNNER_TERRAFORM_CONFIG", Runner, "Terraform's CLI configuration file, like `--terraform-config`";
+    RUNNER_KUBECONFIG = "FERRY_RUNNER_KUBECONFIG", Runner, "Kubeconfig of the customer's cluster, like `--kubeconfig`";
     RUNNER_LOG = "FERRY_RUNNER_LOG", Runner, "Level of the runner's own log: `error`, `warn`, `info`, `debug`. Default: `info`";
 
     ORG_ID = "NUON_ORG_ID", Scripts, "Id of the org";
@@ -77,7 +78,8 @@ variables! {
     ROLE = "NUON_ROLE", Scripts, "Role that the step runs with, if it has one";
     ACTIONS_OUTPUT_FILEPATH = "NUON_ACTIONS_OUTPUT_FILEPATH", Scripts, "File to append outputs to, one `NAME=VALUE` per line";
     ACTIONS_ROOT = "NUON_ACTIONS_ROOT", Scripts, "Directory that all steps of the action share";
-    KUBECONFIG_ENABLED = "NUON_KUBECONFIG_ENABLED", Scripts, "Always `false`: the runner sets up no kubeconfig yet";
+    KUBECONFIG_ENABLED = "NUON_KUBECONFIG_ENABLED", Scripts, "`true` if the step can reach a cluster: `KUBECONFIG` names the file then";
+    KUBECONFIG = "KUBECONFIG", Scripts, "Kubeconfig of the cluster that the step may use, made for this job alone";
     MASK_FILE = "FERRY_MASK_FILE", Scripts, "File to append secrets to, one per line: they are masked from then on";
     EXECUTION_ID = "FERRY_EXECUTION_ID", Scripts, "Id of the execution. The runner finds the processes of a job by it";
     DIALECT_API_TOKEN = "NUON_API_TOKEN", Scripts, "Never set: a script gets no token, even if the job's spec names one";

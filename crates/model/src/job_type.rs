@@ -118,7 +118,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 /// A script that is interrupted.
 const SCRIPT: u64 = 10;
-/// Terraform saves its state and frees its lock.
+/// Terraform saves its state and frees its lock; Helm records what became of its release.
 const TERRAFORM: u64 = 2 * MINUTE;
 
 job_types! {
@@ -134,6 +134,8 @@ job_types! {
     ContainerImageBuild       = "container-image-build",     Build,        Always,  15 * MINUTE,   SCRIPT;
     OciSync                   = "oci-sync",                  Sync,         Always,  15 * MINUTE,   SCRIPT;
     TerraformDeploy           = "terraform-deploy",          Deploy,       Plans,   HOUR,          TERRAFORM;
+    HelmChartDeploy           = "helm-chart-deploy",         Deploy,       Plans,   30 * MINUTE,   TERRAFORM;
+    KubernetesManifestDeploy  = "kubernetes-manifest-deploy", Deploy,      Plans,   15 * MINUTE,   SCRIPT;
     SandboxTerraform          = "sandbox-terraform",         Sandbox,      Plans,   HOUR,          TERRAFORM;
 }
 

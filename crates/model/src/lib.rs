@@ -5,12 +5,14 @@
 
 pub mod build;
 pub mod constants;
+pub mod deploy;
 pub mod digest;
 pub mod env;
 pub mod id;
 pub mod job;
 pub mod job_type;
 pub mod json;
+pub mod kubernetes;
 pub mod labels;
 pub mod lines;
 pub mod log;

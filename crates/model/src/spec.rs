@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::build::{BuildSpec, Credentials, SyncSpec};
-use crate::terraform::{Module, SealedValue, TerraformOperation, TerraformSpec};
+use crate::deploy::{Deploy, DeployOperation, SealedValue};
+use crate::kubernetes::{ClusterSpec, HelmSpec, ManifestSource, ManifestSpec};
+use crate::terraform::{Module, TerraformSpec};
 use crate::{AppId, Digest, InstallId, JobId, JobType, OrgId, TraceContext, constants};
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct JobSpec {
     /// Values that stand as placeholders in `work`: they are sealed with the install's key, and only the executor can fill them in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed: Vec<SealedValue>,
+    /// The cluster that the job works on, or that its programs may reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterSpec>,
     /// What the job is a part of, where it is traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
@@ -53,6 +58,8 @@ pub enum Work {
     Build(Box<BuildSpec>),
     OciSync(SyncSpec),
     TerraformDeploy(Box<TerraformSpec>),
+    HelmChartDeploy(Box<HelmSpec>),
+    KubernetesManifestDeploy(Box<ManifestSpec>),
     SandboxTerraform(Box<TerraformSpec>),
 }
 
@@ -65,30 +72,44 @@ impl Work {
             Self::Build(build) => build.recipe.job_type(),
             Self::OciSync(_) => JobType::OciSync,
             Self::TerraformDeploy(_) => JobType::TerraformDeploy,
+            Self::HelmChartDeploy(_) => JobType::HelmChartDeploy,
+            Self::KubernetesManifestDeploy(_) => JobType::KubernetesManifestDeploy,
             Self::SandboxTerraform(_) => JobType::SandboxTerraform,
+        }
+    }
+
+    /// What the jobs of all deployers have in common; None for other work.
+    pub const fn deploy(&self) -> Option<&Deploy> {
+        match self {
+            Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => Some(&job.deploy),
+            Self::HelmChartDeploy(job) => Some(&job.deploy),
+            Self::KubernetesManifestDeploy(job) => Some(&job.deploy),
+            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => None,
+        }
+    }
+
+    pub const fn deploy_mut(&mut self) -> Option<&mut Deploy> {
+        match self {
+            Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => Some(&mut job.deploy),
+            Self::HelmChartDeploy(job) => Some(&mut job.deploy),
+            Self::KubernetesManifestDeploy(job) => Some(&mut job.deploy),
+            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => None,
         }
     }
 
     /// What is done, as the order and the job name it.
     pub const fn operation(&self) -> &'static str {
-        match self {
-            Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => job.operation.name(),
-            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => {
-                "exec"
-            }
+        match self.deploy() {
+            Some(deploy) => deploy.operation.name(),
+            None => "exec",
         }
     }
 
     /// The plan that was approved, where one is carried out.
     pub fn plan_digest(&self) -> Option<Digest> {
-        match self {
-            Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => match &job.operation {
-                TerraformOperation::Apply { plan, .. } => Some(plan.digest()),
-                TerraformOperation::Plan { .. } | TerraformOperation::Restore { .. } => None,
-            },
-            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => {
-                None
-            }
+        match &self.deploy()?.operation {
+            DeployOperation::Apply { plan, .. } => Some(plan.digest()),
+            DeployOperation::Plan { .. } | DeployOperation::Restore { .. } => None,
         }
     }
 
@@ -101,6 +122,8 @@ impl Work {
             | Self::Build(_)
             | Self::OciSync(_)
             | Self::TerraformDeploy(_)
+            | Self::HelmChartDeploy(_)
+            | Self::KubernetesManifestDeploy(_)
             | Self::SandboxTerraform(_) => 0,
         }
     }
@@ -127,6 +150,11 @@ impl Work {
                     vec![digest.clone()]
                 }
                 Module::Source { source: Source::Git { .. } } | Module::Nothing {} => Vec::new(),
+            },
+            Self::HelmChartDeploy(job) => vec![job.digest.clone()],
+            Self::KubernetesManifestDeploy(job) => match &job.manifest {
+                ManifestSource::Artifact { digest, .. } => vec![digest.clone()],
+                ManifestSource::Text { .. } => Vec::new(),
             },
         }
     }

@@ -34,12 +34,14 @@ pub enum Need {
     KubeNode,
     /// A cluster that `scripts/kube.sh` started, whose parts a test may kill.
     KubeOwn,
+    /// Objects with the verdicts of other tools: `../shared/vectors`.
+    Vectors,
 }
 
 impl Need {
     /// May be missing even where every test must run.
     const fn is_optional(self) -> bool {
-        matches!(self, Self::Corpus | Self::Spec)
+        matches!(self, Self::Corpus | Self::Spec | Self::Vectors)
     }
 }
 
@@ -113,8 +115,8 @@ mod tests {
 
     #[test]
     fn every_need_has_a_probe() {
-        use Need::{Cgroups, Corpus, Images, Kube, KubeNode, KubeOwn, Landlock, SmallDisk, Spec};
-        for need in [SmallDisk, Images, Cgroups, Landlock, Corpus, Spec, Kube, KubeNode, KubeOwn] {
+        use Need::{Cgroups, Corpus, Images, Kube, KubeNode, KubeOwn, Landlock, SmallDisk, Spec, Vectors};
+        for need in [SmallDisk, Images, Cgroups, Landlock, Corpus, Spec, Kube, KubeNode, KubeOwn, Vectors] {
             let reason = probe(need);
             assert!(reason.as_ref().is_none_or(|r| !r.is_empty()), "{need:?}");
         }

@@ -191,6 +191,9 @@ struct ToolArgs {
     /// Terraform's CLI configuration, as for a mirror of providers
     #[arg(long, env = env::RUNNER_TERRAFORM_CONFIG)]
     terraform_config: Option<PathBuf>,
+    /// The kubeconfig of the customer's cluster; in a pod, its service account by default
+    #[arg(long, env = env::RUNNER_KUBECONFIG)]
+    kubeconfig: Option<PathBuf>,
 }
 
 impl From<ToolArgs> for Tools {
@@ -200,6 +203,7 @@ impl From<ToolArgs> for Tools {
             install_key_command: args.install_key_command,
             terraform_mirror: args.terraform_mirror,
             terraform_config: args.terraform_config,
+            kubeconfig: args.kubeconfig,
         }
     }
 }

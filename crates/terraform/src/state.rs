@@ -220,6 +220,8 @@ struct RawResource {
     kind: String,
     #[serde(default)]
     name: String,
+    /// Written by Ferry's own deployers, whose names have another form.
+    address: Option<String>,
     #[serde(default)]
     provider: String,
     instances: Option<Vec<Instance>>,
@@ -283,7 +285,10 @@ impl Reading<'_> {
     fn resource(&mut self, resource: RawResource) {
         let module = if resource.module.is_empty() { String::new() } else { format!("{}.", resource.module) };
         let data = if resource.mode == Mode::Data { "data." } else { "" };
-        let base = format!("{module}{data}{}.{}", resource.kind, resource.name);
+        let base = match resource.address {
+            Some(address) => address,
+            None => format!("{module}{data}{}.{}", resource.kind, resource.name),
+        };
         for instance in resource.instances.into_iter().flatten() {
             self.secrets.merge(instance.secrets);
             if self.resources.len() == RESOURCES_MAX {

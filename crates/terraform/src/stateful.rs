@@ -39,6 +39,12 @@ const HARMLESS: &[&str] = &[
 
 /// A `*` stands for any text.
 const HOLDING: &[&str] = &[
+    // Kinds of Kubernetes; a definition takes all objects of its kind along, a namespace all that is in it.
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StatefulSet",
+    "Namespace",
+    "CustomResourceDefinition",
     "aws_backup_vault",
     "aws_cloudwatch_log_group",
     "aws_cognito_user_pool",

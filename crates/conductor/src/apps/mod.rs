@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use config::{AppConfig, Graph, Uses};
 use model::labels::Labels;
 use model::spec::SECRET_BYTES_MIN;
-use model::terraform::SealedValue;
+use model::deploy::SealedValue;
 use model::waiting::Presence;
 use model::{AppId, ConfigId, Digest, OrgId, PartStatus};
 use serde_json::{Map, Value, json};

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use model::Digest;
-use model::terraform::{SealedFile, SealedValue};
+use model::kubernetes::ClusterSpec;
+use model::deploy::{SealedFile, SealedValue};
 use serde_json::{Map, Value, json};
 
 use crate::apps::InstallTree;
@@ -55,6 +56,30 @@ fn placeholder(file: &SealedFile, path: &[String]) -> String {
 }
 
 impl InstallTree {
+    /// The cluster that jobs work on: the output `cluster` of a component or of the sandbox, or the runner's own. With what is
+    /// sealed in it.
+    pub(crate) fn cluster(&self, component: Option<&str>) -> (ClusterSpec, Vec<SealedValue>) {
+        let (origin, put_out) = match component {
+            Some(name) => (format!("component `{name}`"), &self.root["nuon"]["components"][name]["outputs"]["cluster"]),
+            None => ("the sandbox".to_owned(), &self.root["nuon"]["sandbox"]["outputs"]["cluster"]),
+        };
+        let text = |key: &str| put_out[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let (kubeconfig, endpoint) = (text("kubeconfig"), text("endpoint"));
+        if kubeconfig.is_none() && endpoint.is_none() && component.is_none() {
+            return (ClusterSpec::Runner {}, Vec::new());
+        }
+        let shown = put_out.to_string();
+        let sealed = self.sealed.iter().filter(|sealed| shown.contains(&sealed.placeholder)).cloned().collect();
+        let cluster = ClusterSpec::Output {
+            origin,
+            kubeconfig,
+            endpoint: endpoint.unwrap_or_default(),
+            certificate_authority_data: text("certificate_authority_data").unwrap_or_default(),
+            token: text("token"),
+        };
+        (cluster, sealed)
+    }
+
     /// Renders a value for the executor, with the sealed values that it needs. A function of a template can't work on what
     /// nobody here can read: that is an error which names the output.
     pub(crate) fn render(&self, value: &Value) -> (Rendering, Vec<SealedValue>) {

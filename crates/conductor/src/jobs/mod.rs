@@ -13,7 +13,8 @@ use model::papers::Order;
 use model::spec::{
     ActionSpec, JobSpec, Limits, Source, StepSpec, Work, check_env, check_secrets, check_steps, check_timeout,
 };
-use model::terraform::SealedValue;
+use model::deploy::SealedValue;
+use model::kubernetes::ClusterSpec;
 use model::time::parse_duration;
 use model::{
     ActionRunId, AppId, Digest, InstallId, JobId, JobType, LogStreamId, SectionId, StepId, WorkflowId, constants,
@@ -68,6 +69,8 @@ pub struct NewAction {
 /// An action of a synced app, and how it is run this time.
 #[derive(Debug, Clone)]
 pub(crate) struct SyncedAction {
+    /// The component that puts out the cluster it works on; the sandbox's, or the runner's own, without one.
+    pub(crate) context: Option<String>,
     /// The action's id, and its section in the config; a script of a runbook has neither.
     pub id: Option<(String, SectionId)>,
     pub action: config::Action,
@@ -99,6 +102,7 @@ pub(crate) struct Draft {
     pub(crate) limits: Limits,
     pub(crate) secrets: Vec<String>,
     pub(crate) sealed: Vec<SealedValue>,
+    pub(crate) cluster: Option<ClusterSpec>,
     pub(crate) role: Option<String>,
     pub(crate) work: Work,
     pub(crate) run: Option<NewRun>,
@@ -120,6 +124,7 @@ impl Draft {
             limits: Limits::default(),
             secrets: Vec::new(),
             sealed: Vec::new(),
+            cluster: None,
             role: None,
             work,
             run: None,
@@ -192,7 +197,7 @@ impl Conductor {
         tree: &InstallTree,
         actor: &str,
     ) -> Result<()> {
-        let (rendering, sealed) = tree.render(&serde_json::to_value(&synced.action.steps).map_err(corrupt)?);
+        let (rendering, mut sealed) = tree.render(&serde_json::to_value(&synced.action.steps).map_err(corrupt)?);
         if let Some(problem) = rendering.problems.first() {
             let mut at = problem.path.split('/').skip(1);
             let step = at.next().and_then(|n| n.parse::<usize>().ok()).and_then(|n| synced.action.steps.get(n));
@@ -223,12 +228,21 @@ impl Conductor {
             section_id,
             trigger_type,
         });
+        let cluster = match synced.action.enable_kube_config {
+            Some(false) => None,
+            Some(true) | None => {
+                let (cluster, more) = tree.cluster(synced.context.as_deref());
+                sealed.extend(more);
+                Some(cluster)
+            }
+        };
         let timeout_s = timeout.map_or(JobType::ActionsWorkflow.facts().timeout_s, |t| t.as_secs().max(1));
         let draft = Draft {
             name: Some(synced.action.name),
             install: Some((install.id, install.app_id)),
             secrets: tree.secrets().into_iter().chain(synced.secrets).collect(),
             sealed,
+            cluster,
             run,
             step_id: Some(synced.step_id),
             timeout_s,
@@ -364,6 +378,7 @@ impl Conductor {
             limits: draft.limits,
             secrets: draft.secrets,
             sealed: draft.sealed,
+            cluster: draft.cluster,
             trace: crate::trace::current(),
             work: draft.work,
         };

@@ -1,8 +1,8 @@
 //! Recording the outcome of a job whose result never came. A person says it after looking; what a finished apply has put out comes
 //! from the state that it saved, and without one it can't be called finished.
 
-use model::spec::{JobSpec, Work};
-use model::terraform::{DISPLAY_OPEN_BYTES, TerraformOperation};
+use model::spec::JobSpec;
+use model::deploy::{DISPLAY_OPEN_BYTES, DeployOperation, part_of};
 use model::{JobId, JobState, OrgId, Outcome};
 use serde_json::{Map, Value};
 use store::{Job, Revision};
@@ -94,7 +94,7 @@ impl Conductor {
 
     /// The part that an apply works on, and the last state of it that the apply saved.
     async fn saved_by(&self, job: &Job) -> Result<Option<(String, Option<Revision>)>> {
-        let target = job.target.as_deref().and_then(|target| target.strip_prefix("terraform/"));
+        let target = job.target.as_deref().and_then(part_of);
         let (Some(target), Some(install)) = (target, &job.install_id) else { return Ok(None) };
         let Some(workspace) = self.store.find_workspace(install, target).await? else {
             return Ok(Some((target.to_owned(), None)));
@@ -104,10 +104,8 @@ impl Conductor {
 
     async fn check_saved(&self, job: &Job) -> Result<()> {
         let spec: Option<JobSpec> = serde_json::from_slice(&self.store.spec(&job.org_id, &job.id).await?).ok();
-        let Some(Work::TerraformDeploy(work) | Work::SandboxTerraform(work)) = spec.map(|spec| spec.work) else {
-            return Ok(());
-        };
-        let TerraformOperation::Apply { plan, destroy } = &work.operation else { return Ok(()) };
+        let Some(work) = spec.as_ref().and_then(|spec| spec.work.deploy()) else { return Ok(()) };
+        let DeployOperation::Apply { plan, destroy } = &work.operation else { return Ok(()) };
         let (id, target) = (job.id.clone(), work.target.clone());
         let runner = self.store.runner(&job.org_id, job.runner_id.as_str()).await?;
         if runner.report.is_some_and(|report| report.rescues_open.contains(&work.workspace_id)) {

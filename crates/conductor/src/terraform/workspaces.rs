@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use model::JobId;
 use model::spec::Work;
-use model::terraform::{Module, Program, TerraformOperation, TerraformSpec};
+use model::deploy::{Deploy, DeployOperation, job_target};
+use model::terraform::{Module, Program, TerraformSpec};
 use store::{Idempotency, Queued, Refused, Revision, Runner, StoreError, Workspace};
 
 use crate::error::{Result, StateError};
@@ -30,7 +31,7 @@ impl Conductor {
         let draft = Draft {
             name: Some(format!("restore serial {} of {target}", revision.serial)),
             install: Some((install.id, install.app_id)),
-            target: Some(format!("terraform/{target}")),
+            target: Some(job_target(&target)),
             restores: Some(revision.clone()),
             ..Draft::new(work)
         };
@@ -78,20 +79,22 @@ impl Conductor {
 
 fn spec(workspace: &Workspace, revision: &Revision, over_serial: Option<u64>) -> TerraformSpec {
     TerraformSpec {
-        workspace_id: workspace.id.clone(),
-        target: workspace.target.clone(),
+        deploy: Deploy {
+            workspace_id: workspace.id.clone(),
+            target: workspace.target.clone(),
+            operation: DeployOperation::Restore {
+                revision_id: revision.id.clone(),
+                file: revision.file.clone(),
+                over_serial,
+            },
+            policies: Vec::new(),
+            basis: String::new(),
+        },
         program: Program::Terraform,
         version: "latest".to_owned(),
         module: Module::Nothing {},
         vars: BTreeMap::new(),
         var_files: Vec::new(),
         env: BTreeMap::new(),
-        operation: TerraformOperation::Restore {
-            revision_id: revision.id.clone(),
-            file: revision.file.clone(),
-            over_serial,
-        },
-        policies: Vec::new(),
-        basis: String::new(),
     }
 }

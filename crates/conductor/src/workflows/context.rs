@@ -204,7 +204,7 @@ impl<'a> WorkflowContext<'a> {
             Work::SandboxPlan { .. }
             | Work::SandboxApply { .. }
             | Work::ComponentPlan { .. }
-            | Work::ComponentApply { .. } => Box::pin(self.terraform(workflow, step)).await,
+            | Work::ComponentApply { .. } => Box::pin(self.deploy(workflow, step)).await,
             _ => {
                 let name = step.work.component().unwrap_or_default();
                 let document = self.document().await?;

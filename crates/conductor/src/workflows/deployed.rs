@@ -4,17 +4,11 @@
 use crate::error::{Result, WorkflowError};
 use engine::{Changes, Ended, Plan, Step};
 use model::spec::JobSpec;
-use model::terraform::TerraformSpec;
+use model::deploy::job_target;
 use model::{JobId, JobState, PartStatus};
 use serde_json::{Value, json};
 
 use super::context::WorkflowContext;
-
-/// The spec of the last apply of a part.
-pub(super) struct Applied {
-    pub(super) spec: JobSpec,
-    pub(super) terraform: TerraformSpec,
-}
 
 pub(super) fn status_of(part: &Value) -> PartStatus {
     PartStatus::parse(part["status"].as_str())
@@ -27,21 +21,16 @@ impl WorkflowContext<'_> {
     }
 
     /// What was applied last, for a step that works with it; None before the first apply.
-    pub(super) async fn applied_last(&self, step: &Step) -> Result<Option<Applied>> {
+    pub(super) async fn applied_last(&self, step: &Step) -> Result<Option<JobSpec>> {
         if !self.is_about_deployed(step) {
             return Ok(None);
         }
         let (store, org) = (&self.conductor.store, &self.install.org_id);
-        let target = format!("terraform/{}", step.work.target());
+        let target = job_target(&step.work.target());
         let Some(job) = store.last_apply(org, &self.install.id, &target).await? else { return Ok(None) };
         let spec: JobSpec = serde_json::from_slice(&store.spec(org, &job).await?)
             .map_err(|_| WorkflowError::SpecUnreadable(job.clone()))?;
-        let (model::spec::Work::TerraformDeploy(terraform) | model::spec::Work::SandboxTerraform(terraform)) =
-            spec.work.clone()
-        else {
-            return Ok(None);
-        };
-        Ok(Some(Applied { spec, terraform: *terraform }))
+        Ok(Some(spec).filter(|spec| spec.work.deploy().is_some()))
     }
 
     /// Ends the plan of a teardown of what is not there: nothing was ever applied, or it is gone, and no state knows a resource.
@@ -105,7 +94,7 @@ impl WorkflowContext<'_> {
         let since = part["applied_us"].as_i64().unwrap_or_default();
         let current = store.current_revision(org, &workspace).await?;
         if let Some(now) = &current
-            && now.note == model::terraform::RESTORED
+            && now.note == model::deploy::RESTORED
             && now.created_at.micros() > since
         {
             let who = &now.author;

@@ -1,13 +1,14 @@
 //! Performs workflows: reads one, lets the engine decide, writes the next state if nobody else has, and only then does what was
 //! decided. Whatever dies in between, the next look finds it where it was.
 
+mod components;
 mod context;
 mod deployed;
+mod deploys;
 mod policies;
 mod scripts;
 mod simulate;
 pub(crate) mod start;
-mod terraform;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,6 +6,7 @@ use engine::{Ended, Step, Work, Workflow};
 use serde_json::json;
 use store::{EntityKind, Given, StoreError};
 
+use super::components::context_component;
 use super::context::WorkflowContext;
 use crate::Document;
 use crate::apps::InstallTree;
@@ -21,7 +22,7 @@ impl WorkflowContext<'_> {
                 self.start_action(step, action, trigger, component.as_deref()).await
             }
             Work::Script { runbook, index } => self.start_script(step, runbook, *index).await,
-            work if work.is_plan() || work.is_apply() => Box::pin(self.start_terraform(workflow, step)).await,
+            work if work.is_plan() || work.is_apply() => Box::pin(self.start_deploy(workflow, step)).await,
             _ => return Ok(None),
         };
         match started {
@@ -74,6 +75,7 @@ impl WorkflowContext<'_> {
         }
         let synced = SyncedAction {
             id: None,
+            context: None,
             action: script(own),
             local_sources: BTreeMap::new(),
             trigger_type: "runbook".to_owned(),
@@ -115,7 +117,9 @@ impl WorkflowContext<'_> {
         let of = |section: &store::Section| section.kind == EntityKind::Action.section() && section.name == name;
         let section = sections.into_iter().find(of).ok_or(StoreError::NotFound("action"))?;
         let action = document.config.actions.iter().find(|action| action.name == name).cloned();
+        let context = action.as_ref().and_then(|action| action.kubernetes_context.as_deref());
         let synced = SyncedAction {
+            context: context_component(&document.config, context),
             id: Some((section.entity_id.unwrap_or_default(), section.id)),
             action: action.ok_or(StoreError::NotFound("action"))?,
             local_sources: document.local_sources.clone(),

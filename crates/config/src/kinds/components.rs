@@ -195,6 +195,12 @@ tables! {
         take_ownership: bool = boolean();
         /// Leave the chart's custom resource definitions out.
         skip_crds: bool = boolean();
+        /// Whether a deploy ends only when everything is ready; it does by default.
+        wait: Option<bool> = boolean();
+        /// Go back to the release before where an upgrade fails.
+        rollback_on_failure: bool = boolean();
+        /// Fields that others may change: `spec.replicas`, or `Deployment/web: spec.template.spec.containers[*].image`.
+        ignore_changes: Vec<String> = texts();
         /// When to look for drift, as cron.
         drift_schedule: Option<String> = cron();
         /// When the release counts as healthy.
@@ -231,6 +237,10 @@ tables! {
         manifest: Option<String> = text().get().rendered();
         /// A kustomization of a repository.
         kustomize: Option<Kustomize> = table(&Kustomize::TABLE);
+        /// Whether a deploy ends only when everything is ready; it does by default.
+        wait: Option<bool> = boolean();
+        /// Fields that others may change: `spec.replicas`, or `Deployment/web: spec.template.spec.containers[*].image`.
+        ignore_changes: Vec<String> = texts();
         /// Namespace of objects that name none.
         namespace: String = text().required().rendered();
         /// A repository that everyone can read.

@@ -7,7 +7,7 @@ use api::control::{TerraformState, TerraformWorkspace};
 use api::headers;
 use api::terraform::{HolderRef, LockRequest, StateRequest};
 use model::WorkspaceId;
-use model::terraform::LockInfo;
+use model::deploy::LockInfo;
 use runner::session::{SessionClient, StateDir};
 use serde_json::{Value, json};
 use testkit::system::{Runner, System, shown, until};

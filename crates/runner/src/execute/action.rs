@@ -11,11 +11,12 @@ use std::process::ExitStatus;
 use crash::crash_point;
 use fs_err as fs;
 use model::constants::OUTPUTS_BYTES;
+use model::kubernetes::ClusterSpec;
 use model::spec::{ActionSpec, StepSpec};
 use model::{JobError, Outcome, StepResult, StepStatus, env};
 use serde_json::{Map, Value};
 
-use super::{Done, Run, now, outputs, source};
+use super::{Done, Run, kubernetes, now, outputs, source};
 use crate::confine::process::{self, Child, Ended, Stop};
 
 /// What a script inherits from the runner's own environment; nothing else.
@@ -69,7 +70,12 @@ impl From<std::io::Error> for StepFailure {
     }
 }
 
-pub(super) async fn run(run: &mut Run<'_>, action: &ActionSpec, disk_bytes: u64) -> Done {
+pub(super) async fn run(
+    run: &mut Run<'_>,
+    action: &ActionSpec,
+    cluster: Option<&ClusterSpec>,
+    disk_bytes: u64,
+) -> Done {
     let mut steps: Vec<StepResult> = action.steps.iter().map(|s| StepResult::pending(&s.name)).collect();
     let (mut merged, mut by_step) = (Map::new(), Map::new());
     let mut end = (Outcome::Finished, None);
@@ -85,7 +91,7 @@ pub(super) async fn run(run: &mut Run<'_>, action: &ActionSpec, disk_bytes: u64)
         steps[index].started_at = Some(now());
         report(run, &steps);
         run.say(Some(index), &format!("step {}/{} `{}`", index + 1, action.steps.len(), step.name));
-        let outcome = Box::pin(run_step(run, action, index, step, disk_bytes)).await;
+        let outcome = Box::pin(run_step(run, action, cluster, index, step, disk_bytes)).await;
         let result = &mut steps[index];
         result.finished_at = Some(now());
         match outcome {
@@ -135,6 +141,7 @@ pub(super) fn report(run: &Run<'_>, steps: &[StepResult]) {
 async fn run_step(
     run: &mut Run<'_>,
     action: &ActionSpec,
+    cluster: Option<&ClusterSpec>,
     index: usize,
     step: &StepSpec,
     disk_bytes: u64,
@@ -156,7 +163,9 @@ async fn run_step(
         (None, Some(command)) => vec!["/bin/sh".into(), "-c".into(), local_command(&cwd, command)],
         (None, None) => return Err(StepFailure::new("bad_spec", "the step has nothing to run")),
     };
-    let env = environment(|name| std::env::var(name).ok(), action, step, &work, &outputs_file);
+    let kubeconfig = kubernetes::cluster::for_programs(run, cluster)?;
+    let env =
+        environment(|name| std::env::var(name).ok(), action, step, &work, &outputs_file, kubeconfig.as_deref());
     let child = Child::new(argv, cwd, env, index);
     match process::run(&child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
@@ -224,13 +233,17 @@ fn environment(
     step: &StepSpec,
     work: &Path,
     outputs_file: &Path,
+    kubeconfig: Option<&Path>,
 ) -> BTreeMap<String, String> {
     let mut env = base_environment(inherited, work);
     let mut builtin = action.builtin_env.clone();
     builtin.retain(|name, _| !API_TOKENS.contains(&name.as_str()));
     builtin.insert(env::ACTIONS_OUTPUT_FILEPATH.into(), path_text(outputs_file));
     builtin.insert(env::ACTIONS_ROOT.into(), path_text(&work.join("root")));
-    builtin.insert(env::KUBECONFIG_ENABLED.into(), "false".into());
+    builtin.insert(env::KUBECONFIG_ENABLED.into(), kubeconfig.is_some().to_string());
+    if let Some(file) = kubeconfig {
+        builtin.insert(env::KUBECONFIG.into(), path_text(file));
+    }
     // Each under both names; a name that is given itself stands.
     for (name, value) in builtin.clone() {
         for (from, to) in [(env::DIALECT_PREFIX, env::PREFIX), (env::PREFIX, env::DIALECT_PREFIX)] {
@@ -283,7 +296,7 @@ mod tests {
             override_env: vars(&[("C", "override")]),
         };
         let own = vars(&[("PATH", "/p"), ("TZ", "UTC"), ("AWS_SECRET_ACCESS_KEY", "x"), ("FERRY_RUNNER_KEY", "x")]);
-        let env = environment(|n| own.get(n).cloned(), &action, &step, Path::new("/w"), Path::new("/w/outputs/0"));
+        let env = environment(|n| own.get(n).cloned(), &action, &step, Path::new("/w"), Path::new("/w/outputs/0"), None);
         let want = vars(&[
             ("A", "run"),
             ("B", "step"),

@@ -7,8 +7,12 @@
 mod action;
 mod archive;
 mod build;
+mod deploy;
 mod git;
 mod health;
+mod helm;
+mod kubernetes;
+mod manifest;
 mod noop;
 mod outputs;
 mod sealed;
@@ -314,20 +318,50 @@ async fn verify_and_work(
 async fn carry_out(
     run: &mut Run<'_>,
     spec: &JobSpec,
-    workspace: Option<terraform::Workspace>,
+    workspace: Option<deploy::Workspace>,
     spec_digest: Digest,
     disk_bytes: u64,
 ) -> Done {
     match &spec.work {
         Work::Noop { sleep_ms } => noop::run(*sleep_ms).await,
         Work::HealthCheck {} => health::run(run).await,
-        Work::ActionsWorkflow(action) => action::run(run, action, disk_bytes).await,
+        Work::ActionsWorkflow(action) => action::run(run, action, spec.cluster.as_ref(), disk_bytes).await,
         Work::Build(build) => build::run(run, build, disk_bytes).await,
         Work::OciSync(sync) => build::sync(run, sync).await,
-        Work::TerraformDeploy(job) | Work::SandboxTerraform(job) => match workspace {
-            Some(workspace) => terraform::run(run, job, workspace, spec_digest, disk_bytes).await,
+        work => match workspace {
+            Some(workspace) => Box::pin(carry_out_deploy(run, spec, work, workspace, spec_digest, disk_bytes)).await,
             None => Done::not_attempted("bad_spec", "the job has no workspace"),
         },
+    }
+}
+
+/// The deployer of each type of component.
+async fn carry_out_deploy(
+    run: &mut Run<'_>,
+    spec: &JobSpec,
+    work: &Work,
+    workspace: deploy::Workspace,
+    spec_digest: Digest,
+    disk_bytes: u64,
+) -> Done {
+    match work {
+        Work::TerraformDeploy(job) | Work::SandboxTerraform(job) => {
+            let cluster = spec.cluster.as_ref();
+            let site = terraform::Site { job, workspace, disk_bytes, cluster };
+            deploy::run(run, &site, spec_digest).await
+        }
+        Work::HelmChartDeploy(job) => {
+            let release = helm::Release { job, workspace, cluster: spec.cluster.as_ref(), timeout_s: spec.timeout_s };
+            deploy::run(run, &release, spec_digest).await
+        }
+        Work::KubernetesManifestDeploy(job) => {
+            let cluster = spec.cluster.as_ref();
+            let objects = manifest::Objects { job, workspace, cluster, timeout_s: spec.timeout_s, disk_bytes };
+            deploy::run(run, &objects, spec_digest).await
+        }
+        Work::Noop { .. } | Work::HealthCheck {} | Work::ActionsWorkflow(_) | Work::Build(_) | Work::OciSync(_) => {
+            Done::not_attempted("bad_spec", "the job deploys nothing")
+        }
     }
 }
 
@@ -338,6 +372,8 @@ fn starts_programs(work: &Work) -> bool {
         | Work::Build(_)
         | Work::OciSync(_)
         | Work::TerraformDeploy(_)
+        | Work::HelmChartDeploy(_)
+        | Work::KubernetesManifestDeploy(_)
         | Work::SandboxTerraform(_) => true,
         Work::Noop { .. } | Work::HealthCheck {} => false,
     }
@@ -346,7 +382,11 @@ fn starts_programs(work: &Work) -> bool {
 /// Whether programs of the job can reach an address on loopback: those of builds run in a network of their own.
 fn receives_telemetry(work: &Work) -> bool {
     match work {
-        Work::ActionsWorkflow(_) | Work::TerraformDeploy(_) | Work::SandboxTerraform(_) => true,
+        Work::ActionsWorkflow(_)
+        | Work::TerraformDeploy(_)
+        | Work::HelmChartDeploy(_)
+        | Work::KubernetesManifestDeploy(_)
+        | Work::SandboxTerraform(_) => true,
         Work::Build(_) | Work::OciSync(_) | Work::Noop { .. } | Work::HealthCheck {} => false,
     }
 }
@@ -364,21 +404,21 @@ fn say_gaps(run: &Run<'_>, work: &Work) {
     }
 }
 
-/// Opens what only the customer's side can: fills placeholders in, and looks at the state that Terraform will work on.
+/// Opens what only the customer's side can: fills placeholders in, and looks at the state that a deploy will work on.
 async fn open_sealed(
     dir: &ExecutionDir,
     context: &ExecutionContext,
     fetcher: &dyn ArtifactFetcher,
     spec: &mut JobSpec,
     secrets: &mut Vec<String>,
-) -> Result<Option<terraform::Workspace>, Done> {
+) -> Result<Option<deploy::Workspace>, Done> {
     let Some(vault) = sealed::vault(dir, context, fetcher, spec).await? else { return Ok(None) };
     let filled = sealed::fill(&vault, dir, spec).await?;
     secrets.extend(filled.iter().cloned());
-    if terraform::job_of(spec).is_none() {
+    if spec.work.deploy().is_none() {
         return Ok(None);
     }
-    let (workspace, known) = terraform::open(vault, dir, spec, filled).await?;
+    let (workspace, known) = deploy::open(vault, dir, spec, filled).await?;
     secrets.extend(known);
     Ok(Some(workspace))
 }
@@ -387,15 +427,12 @@ async fn open_sealed(
 /// customer's account.
 fn not_for(kind: Option<RunnerKind>, work: &Work) -> Option<&'static str> {
     match (kind?, work) {
-        (RunnerKind::Build, Work::ActionsWorkflow(_) | Work::TerraformDeploy(_) | Work::SandboxTerraform(_)) => {
+        (RunnerKind::Build, Work::ActionsWorkflow(_)) => Some("this is a build runner: it only builds and copies artifacts"),
+        (RunnerKind::Build, work) if work.deploy().is_some() => {
             Some("this is a build runner: it only builds and copies artifacts")
         }
         (RunnerKind::Install, Work::Build(_)) => Some("this is the runner of an install: it builds nothing"),
-        (_, Work::Noop { .. } | Work::HealthCheck {} | Work::OciSync(_))
-        | (RunnerKind::Build, Work::Build(_))
-        | (RunnerKind::Install, Work::ActionsWorkflow(_) | Work::TerraformDeploy(_) | Work::SandboxTerraform(_)) => {
-            None
-        }
+        (RunnerKind::Build | RunnerKind::Install, _) => None,
     }
 }
 

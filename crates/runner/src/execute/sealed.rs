@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::spec::{JobSpec, SECRET_BYTES_MIN, Work};
-use model::terraform::SealedValue;
+use model::spec::{JobSpec, SECRET_BYTES_MIN};
+use model::deploy::SealedValue;
 use model::{InstallId, UploadId};
 use serde_json::Value;
 
@@ -29,8 +29,7 @@ pub(super) async fn vault(
     fetcher: &dyn ArtifactFetcher,
     spec: &JobSpec,
 ) -> Result<Option<Vault>, Done> {
-    let terraform = matches!(spec.work, Work::TerraformDeploy(_) | Work::SandboxTerraform(_));
-    if !terraform && spec.sealed.is_empty() {
+    if spec.work.deploy().is_none() && spec.sealed.is_empty() {
         return Ok(None);
     }
     let install = spec.install_id.clone();
@@ -74,8 +73,9 @@ pub(super) async fn fill(vault: &Vault, dir: &ExecutionDir, spec: &mut JobSpec) 
         values.push((placeholder.clone(), text));
     }
     if !values.is_empty() {
-        let work = serde_json::to_value(&spec.work).map_err(|e| bad(&e.to_string()))?;
-        spec.work = serde_json::from_value(replaced(work, &values)).map_err(|e| bad(&e.to_string()))?;
+        let both = serde_json::to_value((&spec.work, &spec.cluster)).map_err(|e| bad(&e.to_string()))?;
+        (spec.work, spec.cluster) =
+            serde_json::from_value(replaced(both, &values)).map_err(|e| bad(&e.to_string()))?;
     }
     Ok(values.into_iter().map(|(_, value)| value).chain(before).collect())
 }

@@ -1,6 +1,6 @@
 //! The parts of a job that is not a script: each is shown as a step.
 
-use model::terraform::ResourceProgress;
+use model::deploy::ResourceProgress;
 use model::{JobError, Outcome, StepResult, StepStatus};
 use serde_json::Map;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use api::terraform::HolderRef;
 use fs_err as fs;
-use model::spec::{JobSpec, Work};
+use model::spec::JobSpec;
 use model::{ExecutionId, InstallId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
@@ -35,19 +35,18 @@ pub fn place(state_dir: &Path) -> PathBuf {
 /// Takes the state that a dead execution has left, if it has left one.
 pub fn take(dir: &ExecutionDir, state_dir: &Path) -> std::io::Result<Option<PathBuf>> {
     let spec = dir.spec().and_then(|bytes| Ok(serde_json::from_slice::<JobSpec>(&bytes)?));
-    let is_terraform = |spec: &JobSpec| matches!(spec.work, Work::TerraformDeploy(_) | Work::SandboxTerraform(_));
     // The work of others may be huge. A spec that can't be read matters only where there is a state.
-    if spec.as_ref().is_ok_and(|spec| !is_terraform(spec)) {
+    if spec.as_ref().is_ok_and(|spec| spec.work.deploy().is_none()) {
         return Ok(None);
     }
     let Some(found) = find(&dir.work(), DEPTH_MAX) else { return Ok(None) };
     let spec = spec?;
-    let (Work::TerraformDeploy(job) | Work::SandboxTerraform(job)) = &spec.work else { return Ok(None) };
+    let Some(deploy) = spec.work.deploy() else { return Ok(None) };
     let Some(install_id) = spec.install_id.clone() else { return Ok(None) };
     let assignment = dir.assignment()?;
     let about = Rescued {
         install_id,
-        workspace_id: job.workspace_id.clone(),
+        workspace_id: deploy.workspace_id.clone(),
         execution_id: assignment.execution_id,
         epoch: assignment.epoch,
     };

@@ -2,7 +2,7 @@
 //! with every state that an apply saves, so that an apply whose result never comes can be settled with what it saved.
 
 use mask::Masks;
-use model::terraform::SealedFile;
+use model::deploy::SealedFile;
 use serde_json::{Map, Value, json};
 
 use crate::seal::vault::{Keeper, Plain, Result};

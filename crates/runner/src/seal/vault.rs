@@ -8,7 +8,7 @@ use api::terraform::{HolderRef, LockRequest, StateAnswer, StateRequest, Workspac
 use bytes::Bytes;
 use fs_err as fs;
 use model::digest::Hasher;
-use model::terraform::{LockInfo, SealedFile};
+use model::deploy::{LockInfo, SealedFile};
 use model::{InstallId, UploadId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -43,6 +43,8 @@ pub struct Tools {
     pub terraform_mirror: Option<String>,
     /// Configuration of Terraform's command line, as for a mirror of providers.
     pub terraform_config: Option<PathBuf>,
+    /// The way into the customer's cluster.
+    pub kubeconfig: Option<PathBuf>,
 }
 
 impl Tools {

@@ -70,6 +70,7 @@ impl World {
             grace_s: 1,
             limits: Limits::default(),
             secrets: Vec::new(),
+            cluster: None,
             sealed: Vec::new(),
             trace: None,
             work,

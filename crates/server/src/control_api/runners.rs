@@ -230,8 +230,11 @@ async fn create_job(
         | JobType::ContainerImageBuild => {
             return Err(ApiError::invalid("builds are made with POST /v1/components/{component_id}/builds"));
         }
-        JobType::TerraformDeploy | JobType::SandboxTerraform => {
-            return Err(ApiError::invalid("Terraform runs in workflows: POST /v1/installs/{install_id}/workflows"));
+        JobType::TerraformDeploy
+        | JobType::HelmChartDeploy
+        | JobType::KubernetesManifestDeploy
+        | JobType::SandboxTerraform => {
+            return Err(ApiError::invalid("deploys run in workflows: POST /v1/installs/{install_id}/workflows"));
         }
         JobType::OciSync => {
             return Err(ApiError::invalid("artifacts are synced with POST /v1/installs/{install_id}/artifact-syncs"));

@@ -11,6 +11,7 @@ use model::Digest;
 use model::build::RegistryAccess;
 use model::papers::Order;
 use model::spec::{JobSpec, Work};
+use model::kubernetes::ManifestSource;
 use model::terraform::Module;
 use store::{StoreError, topic, unpack_batch};
 
@@ -103,6 +104,11 @@ pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecutio
             Module::Source { .. } | Module::Nothing {} => {
                 return Err(StoreError::NotFound("registry for this job").into());
             }
+        },
+        Work::HelmChartDeploy(job) => (&job.repository, false),
+        Work::KubernetesManifestDeploy(job) => match &job.manifest {
+            ManifestSource::Artifact { repository, .. } => (repository, false),
+            ManifestSource::Text { .. } => return Err(StoreError::NotFound("registry for this job").into()),
         },
         Work::Noop { .. } | Work::HealthCheck {} | Work::ActionsWorkflow(_) => {
             return Err(StoreError::NotFound("registry for this job").into());

@@ -217,9 +217,9 @@ json_values!(
     model::runner::RunnerReport,
     model::build::BuiltFrom,
     model::build::Artifact,
-    model::terraform::ApprovedPlan,
-    model::terraform::SealedFile,
-    model::terraform::LockInfo,
+    model::deploy::ApprovedPlan,
+    model::deploy::SealedFile,
+    model::deploy::LockInfo,
     Vec<String>,
     std::collections::BTreeMap<String, String>,
 );

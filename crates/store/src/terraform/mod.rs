@@ -5,7 +5,7 @@
 pub(crate) mod revisions;
 pub(crate) mod sealed;
 
-use model::terraform::{ApprovedPlan, LockInfo, NOT_BEGUN, SealedFile};
+use model::deploy::{ApprovedPlan, LockInfo, NOT_BEGUN, SealedFile};
 use model::{ExecutionId, InstallId, JobId, JobState, OrgId, RevisionId, RunnerId, Timestamp, UploadId, WorkspaceId};
 use serde_json::{Value as Json, json};
 

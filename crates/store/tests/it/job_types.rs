@@ -18,7 +18,10 @@ fn operations(job_type: JobType) -> &'static [(&'static str, bool)] {
         | JobType::ContainerImageBuild
         | JobType::OciSync => &[("exec", false)],
         JobType::ActionsWorkflow => &[("exec", true)],
-        JobType::TerraformDeploy | JobType::SandboxTerraform => &[
+        JobType::TerraformDeploy
+        | JobType::HelmChartDeploy
+        | JobType::KubernetesManifestDeploy
+        | JobType::SandboxTerraform => &[
             ("create-apply-plan", false),
             ("create-teardown-plan", false),
             ("apply-plan", true),

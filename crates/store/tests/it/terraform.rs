@@ -1,7 +1,7 @@
 //! Terraform's workspaces: who may hold them, and which state follows which.
 
 use anyhow::Result;
-use model::terraform::{LockInfo, SealedFile};
+use model::deploy::{LockInfo, SealedFile};
 use model::{Digest, JobType, Outcome, RevisionId, UploadId, WorkspaceId};
 use serde_json::json;
 use store::{Holder, Locked, NewJob, NewRevision, Revision, StoreError, Workspace};

@@ -2,15 +2,16 @@
 
 use crash::crash_point;
 use fs_err as fs;
-use model::terraform::{ApprovedPlan, DISK_FULL, STALE_PLAN, STATE_LOST, STATE_WAITING};
+use model::deploy::{ApprovedPlan, DISK_FULL, STALE_PLAN, STATE_LOST, STATE_WAITING};
 use serde_json::{Map, Value};
 
 use super::super::action::StepFailure;
+use super::super::deploy::read_state;
 use super::super::sealed::private_dir;
 use super::super::stages::Stages;
 use super::super::{Run, tool};
 use super::backend::Saved;
-use super::{KEEP, LOCK_TIMEOUT, Ready, Site, WORK, failed, read_state};
+use super::{KEEP, LOCK_TIMEOUT, Ready, Site, WORK, failed};
 use crate::confine::process::Child;
 use crate::seal::rescue::{self, ERRORED, Rescued};
 use crate::seal::reserve;
@@ -23,20 +24,12 @@ pub(super) async fn carry_out(
     plan: &ApprovedPlan,
     destroy: bool,
 ) -> Result<Map<String, Value>, StepFailure> {
-    let head = &site.workspace.head;
-    let (lineage, serial) = head.as_ref().map_or(("", 0), |head| (head.lineage.as_str(), head.serial));
-    if (lineage, serial) != (plan.lineage.as_str(), plan.serial) {
-        let text =
-            format!("the plan was made from serial {} of the state, which is at serial {serial} by now", plan.serial);
-        return Err(StepFailure::new(STALE_PLAN, text));
-    }
     let ready = site.prepare(run, stages).await?;
     stages.begin(run, WORK);
-    let file = run.host.dir.work().join("tfplan");
-    site.workspace.keeper.vault.fetch(&plan.file, &file).await?;
+    let file = site.workspace.fetch_plan(run, plan).await?;
     let kind = if destroy { "destroy" } else { "apply" };
     hook(run, &ready, &format!("pre-{kind}")).await?;
-    let state_bytes = head.as_ref().map_or(0, |head| head.file.bytes);
+    let state_bytes = site.workspace.head.as_ref().map_or(0, |head| head.file.bytes);
     reserve::take(run.host.dir, &run.context.state_dir, state_bytes).map_err(|e| StepFailure::new(DISK_FULL, e))?;
     crash_point!("executor.before_apply");
     let place = file.to_string_lossy().into_owned();

@@ -20,7 +20,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use model::terraform::LockInfo;
+use model::deploy::LockInfo;
 use model::{Digest, WorkspaceId};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

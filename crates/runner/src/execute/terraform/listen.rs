@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::terraform::{ResourceProgress, ResourceStatus};
+use model::deploy::{ResourceProgress, ResourceStatus};
 use model::{StepResult, Timestamp};
 use terraform::{Progress, Status};
 

@@ -13,22 +13,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use api::terraform::{HolderRef, StateHead};
 use fs_err as fs;
-use model::spec::{JobSpec, Work};
-use model::terraform::{Module, SealedFile, TerraformOperation, TerraformSpec};
-use model::{Digest, Outcome, env};
+use model::deploy::{ApprovedPlan, Deploy, DeployOperation};
+use model::env;
+use model::kubernetes::ClusterSpec;
+use model::terraform::{Module, TerraformSpec};
 use serde_json::{Map, Value};
 
 use super::action::{StepFailure, base_environment};
 use super::build::{PROVIDERS, remote};
-use super::sealed::private_dir;
+use super::deploy::{Deployer, Planned, Workspace};
+use super::kubernetes::cluster;
 use super::stages::Stages;
-use super::{Done, Run, archive, source, tool};
+use super::{Run, archive, source, tool};
 use crate::confine::process::{Child, Interrupt, Kept};
-use crate::directory::{ExecutionDir, remove_tree};
+use crate::directory::remove_tree;
 use crate::oci::Descriptor;
-use crate::seal::vault::{Keeper, SECRETS_MAX, Vault, VaultError};
 use backend::Backend;
 use listen::{Listener, Overheard};
 
@@ -43,101 +43,40 @@ const ERROR_CHARS_MAX: usize = 300;
 /// How long Terraform waits for another one's lock.
 const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
-impl From<VaultError> for StepFailure {
-    fn from(error: VaultError) -> Self {
-        Self::new(error.code(), error.to_string())
-    }
-}
-
-/// A workspace at the beginning of a job.
-pub(super) struct Workspace {
-    keeper: Arc<Keeper>,
-    head: Option<StateHead>,
-}
-
-/// Looks at the state; returns its secrets, which must not be seen in any log.
-pub(super) async fn open(
-    vault: Vault,
-    dir: &ExecutionDir,
-    spec: &JobSpec,
-    filled: Vec<String>,
-) -> Result<(Workspace, Vec<String>), Done> {
-    let job = job_of(spec).ok_or_else(|| Done::not_attempted("bad_spec", "that is no job of Terraform"))?;
-    let assignment = dir.assignment().map_err(|e| Done::not_attempted("executor_error", e.to_string()))?;
-    let holder = HolderRef { execution_id: assignment.execution_id, epoch: assignment.epoch };
-    let secrets = spec.secrets.iter().chain(&filled).cloned().collect();
-    let workspace = job.workspace_id.clone();
-    let applies = matches!(job.operation, TerraformOperation::Apply { .. });
-    let filled = applies.then_some(filled);
-    let mut keeper = Keeper { vault, workspace, holder: Some(holder), person: String::new(), secrets, filled };
-    let place = private_dir(dir).join("first.json");
-    let head = keeper.load(&place).await?;
-    let mut secrets = Vec::new();
-    if head.is_some() {
-        let read = tokio::task::spawn_blocking(move || read_state(&place)).await;
-        let state = read.map_err(|e| Done::not_attempted("executor_error", e.to_string()))?;
-        let state = state.map_err(|e| Done::not_attempted("sealed_file", e))?;
-        secrets = state.secrets.values;
-        secrets.truncate(SECRETS_MAX);
-        keeper.secrets.extend(secrets.iter().cloned());
-    }
-    Ok((Workspace { keeper: Arc::new(keeper), head }, secrets))
-}
-
-pub(super) fn job_of(spec: &JobSpec) -> Option<&TerraformSpec> {
-    match &spec.work {
-        Work::TerraformDeploy(job) | Work::SandboxTerraform(job) => Some(job),
-        _ => None,
-    }
-}
-
-/// Reads a plain state and removes it.
-fn read_state(file: &Path) -> Result<terraform::State, String> {
-    let opened = fs::File::open(file).map_err(|e| e.to_string())?;
-    let read = terraform::read_state(std::io::BufReader::with_capacity(256 << 10, opened), &|text| text.to_owned());
-    let _ = fs::remove_file(file);
-    read.map_err(|e| format!("the state can't be read: {e}"))
-}
-
-pub(super) async fn run(
-    run: &mut Run<'_>,
-    job: &TerraformSpec,
-    workspace: Workspace,
-    spec_digest: Digest,
-    disk_bytes: u64,
-) -> Done {
-    let names: &[&str] = match &job.operation {
-        TerraformOperation::Plan { .. } => &["module", "init", "plan", "keep"],
-        TerraformOperation::Apply { .. } => &["module", "init", "apply", "outputs"],
-        TerraformOperation::Restore { .. } => &["state"],
-    };
-    let mut stages = Stages::new(names);
-    let site = Site { job, workspace, disk_bytes };
-    let done = match &job.operation {
-        TerraformOperation::Plan { destroy } => {
-            Box::pin(plan::make(run, &mut stages, &site, *destroy, spec_digest)).await
-        }
-        TerraformOperation::Apply { plan, destroy } => {
-            Box::pin(apply::carry_out(run, &mut stages, &site, plan, *destroy)).await
-        }
-        TerraformOperation::Restore { file, over_serial, .. } => {
-            Box::pin(restore(run, &mut stages, &site, file, *over_serial)).await
-        }
-    };
-    match done {
-        Ok(outputs) => {
-            let steps = stages.finish(run);
-            Done { outcome: Outcome::Finished, error: None, steps, outputs }
-        }
-        Err(failure) => stages.fail(run, failure),
-    }
-}
-
 /// What a job of Terraform works with.
-struct Site<'j> {
-    job: &'j TerraformSpec,
-    workspace: Workspace,
-    disk_bytes: u64,
+pub(super) struct Site<'j> {
+    pub(super) job: &'j TerraformSpec,
+    pub(super) workspace: Workspace,
+    pub(super) disk_bytes: u64,
+    /// What its providers may reach.
+    pub(super) cluster: Option<&'j ClusterSpec>,
+}
+
+impl Deployer for Site<'_> {
+    const PLAN_STAGES: &'static [&'static str] = &["module", "init", "plan", "keep"];
+    const APPLY_STAGES: &'static [&'static str] = &["module", "init", "apply", "outputs"];
+
+    fn deploy(&self) -> &Deploy {
+        &self.job.deploy
+    }
+
+    fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    async fn plan(&self, run: &mut Run<'_>, stages: &mut Stages, destroy: bool) -> Result<Planned, StepFailure> {
+        plan::make(run, stages, self, destroy).await
+    }
+
+    async fn apply(
+        &self,
+        run: &mut Run<'_>,
+        stages: &mut Stages,
+        plan: &ApprovedPlan,
+        destroy: bool,
+    ) -> Result<Map<String, Value>, StepFailure> {
+        apply::carry_out(run, stages, self, plan, destroy).await
+    }
 }
 
 /// A module that was initialized.
@@ -192,8 +131,8 @@ impl Site<'_> {
         };
         let place = initialized::place(run, self, &ready);
         // What an approved plan was made with is what it is carried out with.
-        let of_plan = match (&place, &self.job.operation) {
-            (Some(place), TerraformOperation::Apply { plan, .. }) => Some(initialized::of_plan(place, &plan.job_id)),
+        let of_plan = match (&place, &self.job.deploy.operation) {
+            (Some(place), DeployOperation::Apply { plan, .. }) => Some(initialized::of_plan(place, &plan.job_id)),
             _ => None,
         };
         let there = of_plan.into_iter().chain(place.clone()).find(|place| initialized::take(place, &ready.dir));
@@ -264,6 +203,12 @@ impl Site<'_> {
             (env::CHECKPOINT_DISABLE, "1".into()),
         ] {
             env.insert(name.to_owned(), value);
+        }
+        if let Some(file) = cluster::for_programs(run, self.cluster)? {
+            // Its providers know it under their own name.
+            for name in [env::KUBECONFIG, "KUBE_CONFIG_PATH"] {
+                env.entry(name.to_owned()).or_insert_with(|| file.to_string_lossy().into_owned());
+            }
         }
         Ok(env)
     }
@@ -336,66 +281,3 @@ fn shortened(message: String) -> String {
     }
 }
 
-/// Makes an earlier state the state again: the same content under the next serial.
-async fn restore(
-    run: &mut Run<'_>,
-    stages: &mut Stages,
-    site: &Site<'_>,
-    file: &SealedFile,
-    over_serial: Option<u64>,
-) -> Result<Map<String, Value>, StepFailure> {
-    stages.begin(run, 0);
-    let keeper = &site.workspace.keeper;
-    let now = site.workspace.head.as_ref().map(|head| head.serial);
-    if over_serial.is_some() && now != over_serial {
-        let (asked, now) = (over_serial.unwrap_or_default(), now.unwrap_or_default());
-        let text = format!(
-            "the state had serial {asked} when this was asked for, and has {now} now: nothing is restored; look at it again"
-        );
-        return Err(StepFailure::new("state_changed", text));
-    }
-    let place = private_dir(run.host.dir).join("restored.json");
-    keeper.vault.fetch(file, &place).await?;
-    let serial = site.workspace.head.as_ref().map_or(0, |head| head.serial) + 1;
-    let path = place.clone();
-    let rewritten = tokio::task::spawn_blocking(move || set_serial(&path, serial)).await;
-    rewritten.map_err(std::io::Error::other)??;
-    let saved = keeper.push(&place, model::terraform::RESTORED).await?;
-    let _ = fs::remove_file(&place);
-    if saved.quarantined {
-        return Err(StepFailure::new("lease_lost", "the lease was lost: nothing was restored"));
-    }
-    run.say(Some(0), &format!("restored as serial {serial}, revision {}", saved.revision_id));
-    Ok(Map::from_iter([
-        ("serial".to_owned(), serial.into()),
-        ("revision_id".to_owned(), saved.revision_id.to_string().into()),
-    ]))
-}
-
-/// Gives a state another serial, which stands near its beginning; the rest is copied as it is.
-pub(crate) fn set_serial(file: &Path, serial: u64) -> std::io::Result<()> {
-    use std::io::{Read as _, Seek as _};
-    let bad = || std::io::Error::other("the state's serial can't be found");
-    let mut source = fs::File::open(file)?;
-    let mut head = Vec::new();
-    (&mut source).take(64 << 10).read_to_end(&mut head)?;
-    let text = String::from_utf8_lossy(&head);
-    let at = text.find("\"serial\"").ok_or_else(bad)?;
-    let rest = &text[at + 8..];
-    let digits = rest.find(|c: char| c.is_ascii_digit()).ok_or_else(bad)?;
-    let length = rest[digits..].find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;
-    let (from, to) = (at + 8 + digits, at + 8 + digits + length);
-    let new = file.with_extension("new");
-    let mut target = crate::seal::vault::private_file(&new)?;
-    source.rewind()?;
-    std::io::copy(&mut (&mut source).take(from as u64), &mut target)?;
-    std::io::Write::write_all(&mut target, serial.to_string().as_bytes())?;
-    source.seek(std::io::SeekFrom::Start(to as u64))?;
-    std::io::copy(&mut source, &mut target)?;
-    let told =
-        terraform::read_state_head(std::io::BufReader::new(fs::File::open(&new)?)).map_err(std::io::Error::other)?;
-    if told.serial != serial {
-        return Err(bad());
-    }
-    fs::rename(&new, file)
-}

@@ -1,67 +1,55 @@
-//! Steps that Terraform carries out on the customer's side: what their jobs are told, and what came of them.
+//! Steps that a deployer carries out on the customer's side: what their jobs are told, and what came of them. What each type of
+//! component brings is in `components.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use config::ComponentKind;
 use engine::{Changes, ComponentOp, Ended, Judged, Plan, SandboxOp, Step, StepStatus, Work, Workflow};
 use model::build::PolicySpec;
-use model::spec::JobSpec;
-use model::terraform::{
-    DISPLAY_OPEN_BYTES, Module, NOT_BEGUN, Program, ResourceProgress, ResourceStatus, STALE_PLAN, STATE_LOST,
-    STATE_WAITING, SealedValue, TerraformOperation, TerraformSpec,
+use model::deploy::{
+    DISPLAY_OPEN_BYTES, Deploy, DeployOperation, NOT_BEGUN, ResourceProgress, ResourceStatus, STALE_PLAN, STATE_LOST,
+    STATE_WAITING, SealedValue, job_target,
 };
-use model::time::parse_duration;
-use model::{ConfigId, Digest, JobId, JobState, JobType, PartStatus, WorkspaceId, constants};
+use model::kubernetes::ClusterSpec;
+use model::spec::JobSpec;
+use model::{ConfigId, JobId, JobState, PartStatus, WorkspaceId, constants};
 use serde_json::{Map, Value, json};
-use store::{BuildStatus, EntityKind, Job, StoreError};
+use store::{Job, StoreError};
 
-use super::context::{Known, TRIED_INPUTS, WorkflowContext, plan_of, plan_step_of, unsupported};
-use super::deployed::{Applied, status_of};
+use super::components::Settings;
+use super::context::{Known, TRIED_INPUTS, WorkflowContext, plan_of, plan_step_of};
+use super::deployed::status_of;
 use super::policies;
 use crate::Document;
 use crate::apps::sealed::{SEALED, remembered};
 use crate::error::{Error, Result, WorkflowError};
-use crate::jobs::{Draft, git, local_archive};
+use crate::jobs::Draft;
 use crate::registry::recipes::policy_spec;
 
+/// How a deployer begins to say that an apply takes fields from another manager.
+const TAKES_OVER: &str = "it takes over ";
 /// Unfinished resources that are named.
 const NAMED_MAX: usize = 5;
 
-/// What a module is given, before it is rendered.
-struct ModuleSettings {
-    version: String,
-    module: Module,
-    vars: BTreeMap<String, String>,
-    var_files: Vec<String>,
-    env: BTreeMap<String, String>,
-    timeout_s: u64,
-    policies: Vec<PolicySpec>,
-}
-
-/// What a job of Terraform is given.
-struct Prepared {
-    program: Program,
-    version: String,
-    module: Module,
-    vars: BTreeMap<String, String>,
-    var_files: Vec<String>,
-    env: BTreeMap<String, String>,
-    secrets: Vec<String>,
-    sealed: Vec<SealedValue>,
-    timeout_s: u64,
-    policies: Vec<PolicySpec>,
+/// What a job is given.
+pub(super) struct Prepared {
+    /// Its `deploy` is filled in at the end.
+    pub(super) work: model::spec::Work,
+    pub(super) cluster: Option<ClusterSpec>,
+    pub(super) secrets: Vec<String>,
+    pub(super) sealed: Vec<SealedValue>,
+    pub(super) timeout_s: u64,
 }
 
 /// What keeps a step from beginning.
-enum NotYet {
+pub(super) enum NotYet {
     Waits(String),
     Fails(String),
 }
 
 impl WorkflowContext<'_> {
-    /// What is known of a step of Terraform.
-    pub(super) async fn terraform(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
+    /// What is known of a step of a deployer.
+    pub(super) async fn deploy(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
         let Some(job) = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await? else {
             let known = self.without_job(workflow, step);
             // It is made when what it needs is there. What was deployed once is there.
@@ -71,7 +59,7 @@ impl WorkflowContext<'_> {
             };
             if matches!(known, Known::Nothing)
                 && applied.is_none()
-                && let Err(not_yet) = self.module_of(step).await?
+                && let Err(not_yet) = self.settings_of(step).await?
             {
                 self.jobless.retain(|id| *id != step.id);
                 return Ok(match not_yet {
@@ -174,10 +162,7 @@ impl WorkflowContext<'_> {
         let display: Value = serde_json::from_slice(&display).unwrap_or_default();
         let spec = self.conductor.store.spec(org, &job.id).await?;
         let spec: JobSpec = serde_json::from_slice(&spec).map_err(|_| WorkflowError::SpecUnreadable(job.id.clone()))?;
-        let basis = match &spec.work {
-            model::spec::Work::TerraformDeploy(job) | model::spec::Work::SandboxTerraform(job) => job.basis.clone(),
-            _ => String::new(),
-        };
+        let basis = spec.work.deploy().map(|deploy| deploy.basis.clone()).unwrap_or_default();
         let judged: Judged = serde_json::from_value(row.judged).unwrap_or_default();
         let count = |key: &str| row.changes[key].as_u64().unwrap_or_default();
         let mut changes = Changes {
@@ -196,8 +181,13 @@ impl WorkflowContext<'_> {
             changes.recorded = 1;
         }
         let denied = display["policies"]["verdicts"].as_array().and_then(|said| policies::denied_by(said));
+        // Fields that others manage are taken back where that is what was asked for.
+        let told = display["ask"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let told = told.filter(|why| !(why.starts_with(TAKES_OVER) && self.is_about_deployed(step)));
+        let told: Vec<String> = told.map(str::to_owned).collect();
         self.outbox_display(step, display);
-        let ask = self.uncertain(step).await?;
+        let why: Vec<String> = self.uncertain(step).await?.into_iter().chain(told).collect();
+        let ask = (!why.is_empty()).then(|| why.join("; "));
         self.note_inputs(step, &changes).await?;
         let plan = Plan { digest: row.plan.digest().to_string(), changes, basis, policies: judged, ask };
         Ok(Known::Ended(match denied {
@@ -316,7 +306,7 @@ impl WorkflowContext<'_> {
     }
 
     /// The config that a step is about: what is torn down is torn down as it was deployed.
-    async fn config_for(&mut self, step: &Step) -> Result<(ConfigId, Arc<Document>)> {
+    pub(super) async fn config_for(&mut self, step: &Step) -> Result<(ConfigId, Arc<Document>)> {
         if self.is_about_deployed(step) {
             let part = self.part(&step.work.target()).await?;
             if let Some(id) = part["config_id"].as_str().and_then(|id| ConfigId::parse(id).ok()) {
@@ -329,138 +319,59 @@ impl WorkflowContext<'_> {
         Ok((self.loaded.body.config_id.clone(), self.document().await?))
     }
 
-    /// Whether the module of a step is there.
-    async fn module_of(&mut self, step: &Step) -> Result<std::result::Result<ModuleSettings, NotYet>> {
-        let (config_id, document) = self.config_for(step).await?;
-        match step.work.component() {
-            Some(name) => self.component_module(&config_id, &document, name, step).await,
-            None => Ok(self.sandbox_module(&document, step)),
-        }
-    }
-
-    fn sandbox_module(&self, document: &Document, step: &Step) -> std::result::Result<ModuleSettings, NotYet> {
-        let Some(sandbox) = &document.config.sandbox else {
-            return Err(NotYet::Fails("the app has no sandbox".into()));
-        };
-        if sandbox.r#type.as_deref().is_some_and(|kind| kind != "terraform") {
-            return Err(NotYet::Fails("a sandbox of Pulumi is not supported yet".into()));
-        }
-        let source = match &sandbox.local {
-            Some(local) => local_archive(local, &document.local_sources).map_err(|e| NotYet::Fails(e.to_string()))?,
-            None => {
-                let repo = sandbox.public_repo.as_ref().or(sandbox.connected_repo.as_ref());
-                git(repo.ok_or_else(|| NotYet::Fails("the sandbox names no source".into()))?, true)
-            }
-        };
-        Ok(ModuleSettings {
-            version: sandbox.terraform_version.clone().unwrap_or_else(|| "latest".into()),
-            module: Module::Source { source },
-            vars: sandbox.vars.clone(),
-            var_files: sandbox.var_file.iter().map(|file| file.contents.clone()).collect(),
-            env: sandbox.env_vars.clone(),
-            timeout_s: JobType::SandboxTerraform.facts().timeout_s,
-            policies: asked(document, step),
-        })
-    }
-
-    async fn component_module(
-        &self,
-        config_id: &ConfigId,
-        document: &Document,
-        name: &str,
-        step: &Step,
-    ) -> Result<std::result::Result<ModuleSettings, NotYet>> {
-        let Some(component) = document.config.components.iter().find(|known| known.common.name == name) else {
-            return Ok(Err(NotYet::Fails(format!("the app has no component `{name}`"))));
-        };
-        let ComponentKind::TerraformModule(kind) = &component.kind else {
-            let text = unsupported(&format!("deploying a {}", component.kind.name()));
-            return Ok(Err(NotYet::Fails(text)));
-        };
-        let (conductor, org) = (self.conductor, &self.install.org_id);
-        let config = conductor.store.config(org, &self.install.app_id, config_id).await?;
-        let entity = conductor.store.entity(org, Some(&self.install.app_id), EntityKind::Component, name).await?;
-        let build = match conductor.build_at(&config, &entity.id).await? {
-            Some(build) => build,
-            None => return Ok(Err(NotYet::Fails(format!("`{name}` was never built: `ferry builds create {name}`")))),
-        };
-        let artifact = build.artifact.as_ref().and_then(|artifact| Digest::parse(&artifact.digest).ok());
-        let digest = match (build.status, artifact) {
-            (BuildStatus::Open, _) => {
-                return Ok(Err(NotYet::Waits(format!("waits for build {} of {name}", build.id))));
-            }
-            (BuildStatus::Active, Some(digest)) => digest,
-            _ => {
-                let text = format!("build {} of {name} did not succeed: {}", build.id, build.description);
-                return Ok(Err(NotYet::Fails(text)));
-            }
-        };
-        let timeout = component.common.deploy_timeout.as_deref().and_then(|text| parse_duration(text).ok());
-        Ok(Ok(ModuleSettings {
-            version: kind.terraform_version.clone(),
-            module: Module::Artifact {
-                repository: conductor.repository(org, &self.install.app_id, &entity.id),
-                digest,
-            },
-            vars: kind.vars.clone(),
-            var_files: kind.var_file.iter().map(|file| file.contents.clone()).collect(),
-            env: kind.env_vars.clone(),
-            timeout_s: timeout.map_or(JobType::TerraformDeploy.facts().timeout_s, |timeout| timeout.as_secs().max(1)),
-            policies: asked(document, step),
-        }))
-    }
-
     /// Names the artifact that a step would deploy: part of what its plan is made of.
     pub(super) async fn artifact_of(&mut self, step: &Step) -> Result<String> {
-        Ok(match self.module_of(step).await? {
-            Ok(ModuleSettings { module: Module::Artifact { digest, .. }, .. }) => digest.to_string(),
-            _ => String::new(),
-        })
+        let settings = self.settings_of(step).await?.ok();
+        Ok(settings.and_then(|settings| settings.artifact()).map(|digest| digest.to_string()).unwrap_or_default())
     }
 
     /// Makes the job of a step.
-    pub(super) async fn start_terraform(&mut self, workflow: &Workflow, step: &Step) -> Result<()> {
+    pub(super) async fn start_deploy(&mut self, workflow: &Workflow, step: &Step) -> Result<()> {
         let target = step.work.target();
         let prepared = match self.applied_last(step).await? {
             Some(applied) => self.as_applied(step, applied).await?,
-            None => match self.as_configured(step, &target).await? {
-                Some(prepared) => prepared,
+            None => match self.settings_of(step).await? {
+                Ok(settings) => self.as_configured(&target, settings).await?,
+                Err(NotYet::Fails(reason)) => return Err(WorkflowError::NoModule(reason).into()),
                 // Looked at again.
-                None => return Ok(()),
+                Err(NotYet::Waits(_)) => return Ok(()),
             },
         };
+        let Prepared { mut work, mut cluster, secrets, mut sealed, timeout_s } = prepared;
+        if step.work.component().is_some() {
+            let (now, more) = self.cluster_of(step).await?;
+            // The cluster's way in may have changed since.
+            if !matches!((&cluster, &now), (Some(ClusterSpec::Output { .. }), ClusterSpec::Runner {})) {
+                cluster = Some(now);
+            }
+            sealed.extend(more);
+        }
         let (basis, _) = self.basis(step).await?;
+        let (_, document) = self.config_for(step).await?;
         let conductor = self.conductor;
         let (org, now) = (&self.install.org_id, conductor.now());
         let new = WorkspaceId::new(now, conductor.random_u128());
         let workspace = conductor.store.workspace_for(org, &self.install.id, &target, new, now).await?;
         let operation = self.operation(workflow, step).await?;
-        let spec = TerraformSpec {
-            workspace_id: workspace.id,
-            target: target.clone(),
-            program: prepared.program,
-            version: prepared.version,
-            module: prepared.module,
-            vars: prepared.vars,
-            var_files: prepared.var_files,
-            env: prepared.env,
-            operation,
-            policies: prepared.policies,
-            basis,
-        };
-        let work = match step.work.component() {
-            Some(_) => model::spec::Work::TerraformDeploy(Box::new(spec)),
-            None => model::spec::Work::SandboxTerraform(Box::new(spec)),
-        };
+        if let Some(deploy) = work.deploy_mut() {
+            *deploy = Deploy {
+                workspace_id: workspace.id,
+                target: target.clone(),
+                operation,
+                policies: asked(&document, step),
+                basis,
+            };
+        }
         let draft = Draft {
             name: Some(step.title()),
             install: Some((self.install.id.clone(), self.install.app_id.clone())),
-            target: Some(format!("terraform/{target}")),
-            secrets: prepared.secrets,
-            sealed: prepared.sealed,
+            target: Some(job_target(&target)),
+            secrets,
+            sealed,
+            cluster,
             role: step.role.clone(),
             step_id: Some(step.id.clone()),
-            timeout_s: prepared.timeout_s.min(constants::ACTION_TIMEOUT_MAX_S),
+            timeout_s: timeout_s.min(constants::ACTION_TIMEOUT_MAX_S),
             ..Draft::new(work)
         };
         let runner = conductor.store.runner(org, self.install.runner_id.as_str()).await?;
@@ -468,63 +379,40 @@ impl WorkflowContext<'_> {
     }
 
     /// What a job is given, as the last apply of its target had it.
-    async fn as_applied(&mut self, step: &Step, applied: Applied) -> Result<Prepared> {
-        let Applied { spec, terraform } = applied;
-        let (_, document) = self.config_for(step).await?;
-        let mut sealed = spec.sealed;
+    async fn as_applied(&mut self, step: &Step, applied: JobSpec) -> Result<Prepared> {
+        let mut sealed = applied.sealed;
         // What is remembered now holds what was remembered then.
         sealed.retain(|value| !value.placeholder.is_empty());
         sealed.extend(remembered(&self.part(&step.work.target()).await?));
         Ok(Prepared {
-            program: terraform.program,
-            version: terraform.version,
-            module: terraform.module,
-            vars: terraform.vars,
-            var_files: terraform.var_files,
-            env: terraform.env,
-            secrets: spec.secrets,
+            work: applied.work,
+            cluster: applied.cluster,
+            secrets: applied.secrets,
             sealed,
-            timeout_s: spec.timeout_s,
-            policies: asked(&document, step),
+            timeout_s: applied.timeout_s,
         })
     }
 
-    /// What a job is given, rendered from the config and what is known of the install now; None where it must wait.
-    async fn as_configured(&mut self, step: &Step, target: &str) -> Result<Option<Prepared>> {
-        let given = match self.module_of(step).await? {
-            Ok(given) => given,
-            Err(NotYet::Fails(reason)) => return Err(WorkflowError::NoModule(reason).into()),
-            Err(NotYet::Waits(_)) => return Ok(None),
-        };
+    /// What a job is given, rendered from the config and what is known of the install now.
+    async fn as_configured(&mut self, target: &str, settings: Settings) -> Result<Prepared> {
         let tree = self.tree().await?;
-        let texts = json!({ "vars": given.vars, "var_files": given.var_files, "env": given.env });
-        let (rendering, mut sealed) = tree.render(&texts);
+        let (rendering, mut sealed) = tree.render(&settings.texts());
         sealed.extend(remembered(&self.part(target).await?));
         if let Some(problem) = rendering.problems.first() {
             let place = problem.path.trim_start_matches('/').replace('/', ".");
             let (target, problem) = (target.to_owned(), tree.masked(&problem.message));
             return Err(WorkflowError::Unrenderable { target, place, problem }.into());
         }
-        let (program, version) = Program::parse(&given.version);
-        Ok(Some(Prepared {
-            program,
-            version,
-            module: given.module,
-            vars: rendered(target, &rendering.value["vars"])?,
-            var_files: rendered(target, &rendering.value["var_files"])?,
-            env: rendered(target, &rendering.value["env"])?,
-            secrets: tree.secrets(),
-            sealed,
-            timeout_s: given.timeout_s,
-            policies: given.policies,
-        }))
+        let timeout_s = settings.timeout_s;
+        let work = settings.work(target, rendering.value)?;
+        Ok(Prepared { work, cluster: None, secrets: tree.secrets(), sealed, timeout_s })
     }
 
     /// Plans, or applies exactly the plan that was approved.
-    async fn operation(&self, workflow: &Workflow, step: &Step) -> Result<TerraformOperation> {
+    async fn operation(&self, workflow: &Workflow, step: &Step) -> Result<DeployOperation> {
         let destroy = step.work.is_teardown();
         if !step.work.is_apply() {
-            return Ok(TerraformOperation::Plan { destroy });
+            return Ok(DeployOperation::Plan { destroy });
         }
         let (store, org) = (&self.conductor.store, &self.install.org_id);
         let plan_job = match plan_step_of(workflow, step) {
@@ -538,7 +426,7 @@ impl WorkflowContext<'_> {
         if approved != Some(row.plan.digest().to_string()) {
             return Err(WorkflowError::OtherPlan.into());
         }
-        Ok(TerraformOperation::Apply { plan: Box::new(row.plan), destroy })
+        Ok(DeployOperation::Apply { plan: Box::new(row.plan), destroy })
     }
 }
 
@@ -555,10 +443,6 @@ fn halfway(job: &Job) -> (PartStatus, bool) {
         Some(store::SETTLED) => (PartStatus::Error, false),
         _ => (PartStatus::Error, true),
     }
-}
-
-fn rendered<T: serde::de::DeserializeOwned>(target: &str, value: &Value) -> Result<T> {
-    Ok(serde_json::from_value(value.clone()).map_err(|_| WorkflowError::NotText(target.to_owned()))?)
 }
 
 fn asked(document: &Document, step: &Step) -> Vec<PolicySpec> {

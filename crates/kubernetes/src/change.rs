@@ -1,0 +1,267 @@
+//! What would change: objects as they are beside objects as they would be.
+
+use serde_json::{Map, Value, json};
+
+use crate::ObjectRef;
+
+/// What is done to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Create,
+    Update,
+    /// Deleted and created: one of its fields can't be changed.
+    Replace,
+    Delete,
+    /// Left where it is, and no longer known.
+    Forget,
+    Nothing,
+}
+
+impl Verb {
+    const fn actions(self) -> &'static [&'static str] {
+        match self {
+            Self::Create => &["create"],
+            Self::Update => &["update"],
+            Self::Replace => &["delete", "create"],
+            Self::Delete => &["delete"],
+            Self::Forget => &["forget"],
+            Self::Nothing => &["no-op"],
+        }
+    }
+}
+
+/// One object of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    pub of: ObjectRef,
+    pub verb: Verb,
+    /// Null where there is none.
+    pub before: Value,
+    pub after: Value,
+    /// Why, as the end of a sentence.
+    pub reason: Option<String>,
+    /// Paths of fields that force a replacement: `spec.selector`.
+    pub fixed: Vec<String>,
+}
+
+/// What the server sets, and nobody asks for.
+const SERVER_SET: [&str; 6] =
+    ["creationTimestamp", "resourceVersion", "generation", "uid", "managedFields", "selfLink"];
+const NOTES: [&str; 3] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deployment.kubernetes.io/revision",
+    "deprecated.daemonset.template.generation",
+];
+
+/// An object without what the server sets by itself.
+pub fn normalized(object: &Value) -> Value {
+    let mut object = object.clone();
+    let Some(fields) = object.as_object_mut() else { return object };
+    fields.remove("status");
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| !SERVER_SET.contains(&name.as_str()));
+        if let Some(notes) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            notes.retain(|name, _| !NOTES.contains(&name.as_str()));
+        }
+        metadata.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));
+    }
+    object
+}
+
+/// Takes the places that a pattern names out of an object. `spec.replicas`, `data`, `spec.template.spec.containers[*].image`,
+/// `metadata.annotations["example.com/hash"]`.
+pub fn ignore(object: &mut Value, path: &str) {
+    let steps = steps(path);
+    remove(object, &steps);
+}
+
+fn steps(path: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        rest = rest.trim_start_matches('.');
+        if let Some(inner) = rest.strip_prefix('[') {
+            let Some((key, after)) = inner.split_once(']') else { break };
+            steps.push(key.trim_matches(['"', '\'']).to_owned());
+            rest = after;
+            continue;
+        }
+        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        steps.push(rest[..end].to_owned());
+        rest = &rest[end..];
+    }
+    steps
+}
+
+fn remove(value: &mut Value, steps: &[String]) {
+    let Some((first, rest)) = steps.split_first() else { return };
+    match value {
+        Value::Object(fields) if rest.is_empty() => match first.as_str() {
+            "*" => fields.clear(),
+            name => drop(fields.remove(name)),
+        },
+        Value::Object(fields) => {
+            let all = first == "*";
+            fields.iter_mut().filter(|(name, _)| all || *name == first).for_each(|(_, field)| remove(field, rest));
+        }
+        Value::Array(items) => {
+            let index = first.parse::<usize>().ok();
+            let meant = |(n, item): &(usize, &mut Value)| {
+                first == "*" || index == Some(*n) || item["name"].as_str() == Some(first.as_str())
+            };
+            if rest.is_empty() {
+                let gone: Vec<usize> = items.iter_mut().enumerate().filter(meant).map(|(n, _)| n).collect();
+                for n in gone.into_iter().rev() {
+                    items.remove(n);
+                }
+            } else {
+                items.iter_mut().enumerate().filter(meant).for_each(|(_, item)| remove(item, rest));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Takes out of `after` what stood in the manifest before and does not stand in it now: whoever applies it deletes that.
+pub fn removed_since(before: &Value, now: &Value, after: &mut Value) {
+    match (before, now, after) {
+        (Value::Object(before), Value::Object(now), Value::Object(after)) => {
+            for (name, was) in before {
+                match (now.get(name), after.get_mut(name)) {
+                    (None | Some(Value::Null), Some(_)) => drop(after.remove(name)),
+                    (Some(now), Some(after)) => removed_since(was, now, after),
+                    (_, None) => {}
+                }
+            }
+        }
+        (Value::Array(before), Value::Array(now), Value::Array(after)) => {
+            let named = |items: &[Value]| items.iter().all(|item| item["name"].is_string());
+            if !(named(before) && named(now) && named(after)) {
+                return;
+            }
+            let find = |items: &[Value], name: &Value| items.iter().find(|item| item["name"] == *name).cloned();
+            after.retain(|item| find(now, &item["name"]).is_some() || find(before, &item["name"]).is_none());
+            for item in after {
+                if let (Some(was), Some(is)) = (find(before, &item["name"]), find(now, &item["name"])) {
+                    removed_since(&was, &is, item);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The changes as a plan of the shape that Terraform shows. Data of secrets is marked as sensitive.
+pub fn plan_document(changes: &[Change]) -> Value {
+    let resources: Vec<Value> = changes.iter().map(resource).collect();
+    json!({ "format_version": "1.2", "resource_changes": resources })
+}
+
+fn resource(change: &Change) -> Value {
+    let secret = change.of.kind == "Secret" && change.of.group.is_empty();
+    let shown = |object: &Value| if object.is_null() { Value::Null } else { keyed(readable(object, secret)) };
+    let marks = if secret { json!({ "data": true, "stringData": true }) } else { json!({}) };
+    let fixed: Vec<Value> = change.fixed.iter().map(|path| json!(steps(path))).collect();
+    let namespace = change.of.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    json!({
+        "address": change.of.address(), "mode": "managed", "type": change.of.kind,
+        "name": format!("{namespace}{}", change.of.name), "provider_name": "kubernetes",
+        "change": {
+            "actions": change.verb.actions(), "before": shown(&change.before), "after": shown(&change.after),
+            "after_unknown": {}, "before_sensitive": marks, "after_sensitive": marks, "replace_paths": fixed,
+        },
+    })
+}
+
+/// Without what the address says already.
+fn readable(object: &Value, secret: bool) -> Value {
+    let mut shown = normalized(object);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("name");
+            metadata.remove("namespace");
+            if secret && let Some(notes) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                notes.remove(NOTES[0]);
+            }
+        }
+    }
+    shown
+}
+
+/// Lists whose items have names become tables by name, so that an item that moves is no change, and each is shown by its name.
+fn keyed(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields.into_iter().map(|(name, field)| (name, keyed(field))).collect::<Map<_, _>>().into(),
+        Value::Array(items) => {
+            let names: std::collections::BTreeSet<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
+            if items.is_empty() || names.len() != items.len() {
+                return Value::Array(items.into_iter().map(keyed).collect());
+            }
+            let named = items.into_iter().map(|mut item| {
+                let name = item.as_object_mut().and_then(|fields| fields.remove("name"));
+                (name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(), keyed(item))
+            });
+            named.collect::<Map<_, _>>().into()
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_sets_is_no_difference() {
+        let asked = json!({ "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "k": "v" } });
+        let live = json!({
+            "kind": "ConfigMap", "data": { "k": "v" }, "status": {},
+            "metadata": { "name": "a", "uid": "u", "resourceVersion": "1", "managedFields": [], "creationTimestamp": "t",
+                "annotations": { "kubectl.kubernetes.io/last-applied-configuration": "{}" } },
+        });
+        assert_eq!(normalized(&live), asked);
+    }
+
+    #[test]
+    fn ignored_places_are_taken_out() {
+        let object = || {
+            json!({ "metadata": { "annotations": { "a.b/c": "1", "d": "2" } }, "spec": { "replicas": 3,
+                "containers": [{ "name": "x", "image": "1" }, { "name": "y", "image": "2" }] } })
+        };
+        for (path, left) in [
+            ("spec.replicas", json!({ "containers": object()["spec"]["containers"] })),
+            ("spec.containers[*].image", json!({ "replicas": 3, "containers": [{ "name": "x" }, { "name": "y" }] })),
+            ("spec.containers[y].image", json!({ "replicas": 3, "containers": [{ "name": "x", "image": "1" }, { "name": "y" }] })),
+            ("spec.containers[0]", json!({ "replicas": 3, "containers": [{ "name": "y", "image": "2" }] })),
+            ("spec.nothing.here", object()["spec"].clone()),
+        ] {
+            let mut object = object();
+            ignore(&mut object, path);
+            assert_eq!(object["spec"], left, "{path}");
+        }
+        let mut object = object();
+        ignore(&mut object, r#"metadata.annotations["a.b/c"]"#);
+        assert_eq!(object["metadata"]["annotations"], json!({ "d": "2" }));
+    }
+
+    #[test]
+    fn what_left_the_manifest_leaves_the_object() {
+        let was = json!({ "data": { "a": "1", "b": "2" }, "c": [{ "name": "x", "image": "1", "tty": true }, { "name": "y" }] });
+        let now = json!({ "data": { "a": "1" }, "c": [{ "name": "x", "image": "1" }] });
+        let mut live = json!({ "data": { "a": "1", "b": "2", "other": "3" },
+            "c": [{ "name": "x", "image": "1", "tty": true, "default": 1 }, { "name": "y" }, { "name": "injected" }] });
+        removed_since(&was, &now, &mut live);
+        assert_eq!(
+            live,
+            json!({ "data": { "a": "1", "other": "3" }, "c": [{ "name": "x", "image": "1", "default": 1 }, { "name": "injected" }] })
+        );
+    }
+
+    #[test]
+    fn items_are_shown_by_their_names() {
+        let list = json!({ "containers": [{ "name": "web", "image": "1", "args": ["a", "b"] }] });
+        assert_eq!(keyed(list), json!({ "containers": { "web": { "image": "1", "args": ["a", "b"] } } }));
+    }
+}

@@ -1,0 +1,18 @@
+//! Reads Kubernetes objects: manifests, what the API server adds to them, what would change, and whether they are ready.
+//!
+//! Plans and states have the shape that the crate `terraform` reads, so that people see one kind of plan and one kind of state.
+//! Nothing here does I/O or reads a clock.
+
+mod change;
+mod inventory;
+mod manifest;
+mod object;
+mod status;
+mod values;
+
+pub use change::{Change, Verb, ignore, normalized, plan_document, removed_since};
+pub use inventory::{Cluster, Deployed, Entry, Inventory, InventoryError, Output};
+pub use manifest::{ManifestError, parse};
+pub use object::{ObjectRef, is_hook, rank};
+pub use status::{Status, status_of};
+pub use values::{ValueError, set_values};

@@ -1,0 +1,113 @@
+//! Manifests: YAML with any number of documents, read into objects.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::ObjectRef;
+
+/// Lists inside lists are opened this deep.
+const LISTS_DEPTH_MAX: usize = 8;
+
+/// Why a manifest can't be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ManifestError {
+    #[error("the manifest is not valid YAML: {0}")]
+    Yaml(String),
+    #[error("document {at} of the manifest is not an object: it needs `apiVersion`, `kind` and `metadata.name`")]
+    NotAnObject { at: usize },
+    #[error("document {at} of the manifest ({kind}) has `generateName`: each apply would create another object. Give it a `name`")]
+    GenerateName { at: usize, kind: String },
+    #[error("the manifest names {0} twice")]
+    Twice(String),
+    #[error("the manifest holds no objects")]
+    Empty,
+}
+
+/// Reads the objects of a manifest, lists opened, in their order.
+pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_documents: 20_000,
+            max_nodes: 8_000_000,
+            max_events: 16_000_000,
+            max_total_scalar_bytes: 256 << 20,
+        },
+    };
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|e| ManifestError::Yaml(one_line(&e.to_string())))?;
+    let mut objects = Vec::new();
+    for (at, document) in documents.into_iter().enumerate() {
+        open(document, at + 1, LISTS_DEPTH_MAX, &mut objects)?;
+    }
+    let mut seen = BTreeMap::new();
+    for object in &objects {
+        let Some(of) = ObjectRef::of(object) else { continue };
+        let address = of.address();
+        if seen.insert((of.group, of.kind, of.namespace, of.name), ()).is_some() {
+            return Err(ManifestError::Twice(address));
+        }
+    }
+    if objects.is_empty() { Err(ManifestError::Empty) } else { Ok(objects) }
+}
+
+/// Parsers point at the place below their message; what they say stands in the first line.
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn open(document: Value, at: usize, depth: usize, objects: &mut Vec<Value>) -> Result<(), ManifestError> {
+    if document.is_null() {
+        return Ok(());
+    }
+    let kind = document["kind"].as_str().unwrap_or_default().to_owned();
+    if depth > 0 && kind.ends_with("List") && document["items"].is_array() {
+        let Value::Object(mut list) = document else { return Ok(()) };
+        let Some(Value::Array(items)) = list.remove("items") else { return Ok(()) };
+        for item in items {
+            open(item, at, depth - 1, objects)?;
+        }
+        return Ok(());
+    }
+    if ObjectRef::of(&document).is_none() {
+        if document["metadata"]["generateName"].is_string() && !kind.is_empty() {
+            return Err(ManifestError::GenerateName { at, kind });
+        }
+        return Err(ManifestError::NotAnObject { at });
+    }
+    objects.push(document);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_and_lists_become_objects() {
+        let text = "---\n# nothing\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: b}}\n";
+        let objects = parse(text).expect("objects");
+        let names: Vec<String> = objects.iter().filter_map(ObjectRef::of).map(|of| of.address()).collect();
+        assert_eq!(names, ["ConfigMap/a", "Secret/b"]);
+    }
+
+    #[test]
+    fn what_can_not_be_applied_is_said_with_its_place() {
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        for (text, error) in [
+            ("", ManifestError::Empty),
+            ("a: [", ManifestError::Yaml(String::new())),
+            ("kind: Pod\n", ManifestError::NotAnObject { at: 1 }),
+            (&format!("{map}---\n{map}"), ManifestError::Twice("ConfigMap/a".into())),
+            (
+                "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: a-}\n",
+                ManifestError::GenerateName { at: 1, kind: "Job".into() },
+            ),
+        ] {
+            match (parse(text).expect_err(text), error) {
+                (ManifestError::Yaml(said), ManifestError::Yaml(_)) => assert!(!said.is_empty()),
+                (found, error) => assert_eq!(found, error),
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The program: how it is started, and what it is told.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use fs_err as fs;
+use model::kubernetes::HelmSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::action::{StepFailure, base_environment};
+use super::super::kubernetes::api::Api;
+use super::super::kubernetes::{cluster, plan};
+use super::super::{Run, tool};
+use super::release::{self, Hook, Rendered};
+use crate::confine::process::{self, Child, Ended, Hear, Interrupt, Stop};
+use kubernetes::ObjectRef;
+
+/// What helm may print where it is read.
+const OUTPUT_BYTES: u64 = 256 << 20;
+/// What of standard error is remembered.
+const HEARD_BYTES_MAX: usize = 16 << 10;
+const ERROR_CHARS_MAX: usize = 600;
+/// Lets what was approved pass, and nothing else. Helm hands it what it is about to apply.
+const GATE: &str = "#!/bin/sh\nset -eu\ncat >\"$RENDERED_MANIFEST.new\"\nif [ -e \"$RENDERED_MANIFEST\" ]; then\n  cmp -s \"$RENDERED_MANIFEST\" \"$RENDERED_MANIFEST.new\" || { echo 'what helm is about to apply is not what was approved' >&2; exit 1; }\nelse\n  mv \"$RENDERED_MANIFEST.new\" \"$RENDERED_MANIFEST\"\nfi\ncat \"$RENDERED_MANIFEST\"\n";
+/// Names the file of what was approved to it.
+const RENDERED: &str = "RENDERED_MANIFEST";
+const GATE_NAME: &str = "ferry-gate";
+
+/// A revision of a release.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Revision {
+    pub(super) revision: u64,
+    pub(super) status: String,
+}
+
+pub(super) struct Helm {
+    program: String,
+    env: BTreeMap<String, String>,
+    work: PathBuf,
+    /// The namespace and the release.
+    of: (String, String),
+    values: Vec<String>,
+    /// From version 4 on, flags have other names and post-renderers are plugins.
+    is_4: bool,
+}
+
+impl Helm {
+    pub(super) fn new(run: &Run<'_>, job: &HelmSpec, config: &Value) -> Result<Self, StepFailure> {
+        let program = tool::need("helm", "a chart")?;
+        let work = run.host.dir.work();
+        for folder in ["tmp", "sources", "helm/plugins"] {
+            fs::create_dir_all(work.join(folder))?;
+        }
+        let mut env = base_environment(|name| std::env::var(name).ok(), &work);
+        let place = |folder: &str| work.join("helm").join(folder).to_string_lossy().into_owned();
+        for (name, value) in [
+            ("HELM_CACHE_HOME", place("cache")),
+            ("HELM_CONFIG_HOME", place("config")),
+            ("HELM_DATA_HOME", place("data")),
+            ("HELM_PLUGINS", place("plugins")),
+            ("HELM_DRIVER", job.storage.as_str().to_owned()),
+            ("HELM_MAX_HISTORY", "10".to_owned()),
+            ("KUBECONFIG", cluster::file(run, config)?.to_string_lossy().into_owned()),
+        ] {
+            env.insert(name.into(), value);
+        }
+        let mut values = Vec::new();
+        let mut files = Vec::new();
+        for (n, text) in job.values_files.iter().enumerate() {
+            let parsed: Value = serde_saphyr::from_str(text)
+                .map_err(|e| StepFailure::new("bad_values", format!("values file {} is not valid YAML: {e}", n + 1)))?;
+            files.push(parsed);
+            let file = work.join(format!("values-{n}.yaml"));
+            tool::private(&file, text)?;
+            values.push(file.to_string_lossy().into_owned());
+        }
+        if !job.values.is_empty() {
+            let set = kubernetes::set_values(&files, &job.values)
+                .map_err(|e| StepFailure::new("bad_values", e.to_string()))?;
+            let file = work.join("values-set.yaml");
+            // JSON is YAML.
+            tool::private(&file, &set.to_string())?;
+            values.push(file.to_string_lossy().into_owned());
+        }
+        let program = program.to_string_lossy().into_owned();
+        let is_4 = version_of(&program).starts_with("v4");
+        let helm = Self { program, env, work, of: (job.namespace.clone(), job.release.clone()), values, is_4 };
+        helm.write_gate()?;
+        Ok(helm)
+    }
+
+    fn write_gate(&self) -> std::io::Result<()> {
+        let dir = self.work.join("helm/plugins").join(GATE_NAME);
+        fs::create_dir_all(&dir)?;
+        let script = self.gate();
+        fs::write(&script, GATE)?;
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755))?;
+        if self.is_4 {
+            let plugin = json!({
+                "apiVersion": "v1", "type": "postrenderer/v1", "name": GATE_NAME, "version": "1.0.0", "runtime": "subprocess",
+                "runtimeConfig": { "platformCommand": [{ "command": "${HELM_PLUGIN_DIR}/gate.sh" }] },
+            });
+            fs::write(dir.join("plugin.yaml"), plugin.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn gate(&self) -> PathBuf {
+        self.work.join("helm/plugins").join(GATE_NAME).join("gate.sh")
+    }
+
+    pub(super) fn chart(&self) -> PathBuf {
+        self.work.join("sources/artifact.tgz")
+    }
+
+    pub(super) async fn fetch_chart(&self, run: &mut Run<'_>, job: &HelmSpec) -> Result<(), StepFailure> {
+        plan::layer(run, &job.repository, &job.digest).await.map(drop)
+    }
+
+    fn argv(&self, words: &[&str]) -> Vec<String> {
+        let (namespace, _) = &self.of;
+        let fixed = ["--namespace", namespace.as_str()];
+        std::iter::once(self.program.as_str()).chain(words.iter().copied()).chain(fixed).map(str::to_owned).collect()
+    }
+
+    /// Runs helm to its end. What it says of a failure is the failure.
+    async fn run(
+        &self,
+        run: &Run<'_>,
+        stage: usize,
+        argv: Vec<String>,
+        env: BTreeMap<String, String>,
+        mut stop: tokio::sync::watch::Receiver<Option<Stop>>,
+    ) -> Result<(), StepFailure> {
+        use std::os::unix::process::ExitStatusExt as _;
+        let what = argv.get(1).cloned().unwrap_or_default();
+        let heard = RefCell::new(Overheard::default());
+        let child = Child {
+            interrupt: Interrupt::Leader,
+            hear_errors: Some(&heard),
+            ..Child::new(argv, self.work.clone(), env, stage)
+        };
+        match process::run(&child, &run.host, &mut stop).await? {
+            Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
+            Ended::Exited(status) if status.success() => Ok(()),
+            Ended::Exited(status) => {
+                let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+                let why = heard.borrow().error();
+                let message = if why.is_empty() { format!("`helm {what}` failed; the log says why") } else { format!("`helm {what}` failed: {why}") };
+                Err(StepFailure::Failed { error: model::JobError::new("helm_failed", message), exit_code: Some(code) })
+            }
+        }
+    }
+
+    /// Runs helm and reads what it prints.
+    async fn output(&self, run: &Run<'_>, stage: usize, argv: Vec<String>, env: BTreeMap<String, String>) -> Result<String, StepFailure> {
+        use std::io::Read as _;
+        let file = self.work.join("tmp/helm-output");
+        let place = file.to_string_lossy().into_owned();
+        let shell = ["/bin/sh", "-c", "out=$1; shift; umask 077; exec \"$@\" >\"$out\"", "sh", &place];
+        let what = argv.get(1).cloned().unwrap_or_default();
+        let argv = shell.into_iter().map(str::to_owned).chain(argv).collect();
+        let ran = self.run(run, stage, argv, env, run.stop.clone()).await;
+        let mut text = String::new();
+        let read = fs::File::open(&file).and_then(|f| f.take(OUTPUT_BYTES).read_to_string(&mut text));
+        let _ = fs::remove_file(&file);
+        match ran {
+            Err(StepFailure::Failed { mut error, exit_code }) => {
+                error.message = error.message.replace("`helm -c`", &format!("`helm {what}`"));
+                Err(StepFailure::Failed { error, exit_code })
+            }
+            Err(stopped) => Err(stopped),
+            Ok(()) => {
+                read?;
+                Ok(text)
+            }
+        }
+    }
+
+    /// Revisions of the release, oldest first; none where it is not installed.
+    pub(super) async fn history(&self, run: &Run<'_>, stage: usize) -> Result<Vec<Revision>, StepFailure> {
+        let argv = self.argv(&["history", &self.of.1, "--output", "json", "--max", "20"]);
+        let text = match self.output(run, stage, argv, self.env.clone()).await {
+            Err(StepFailure::Failed { error, .. }) if error.message.contains("release: not found") => return Ok(Vec::new()),
+            text => text?,
+        };
+        let mut history: Vec<Revision> = serde_json::from_str(&text)
+            .map_err(|e| StepFailure::new("helm_failed", format!("the history of the release can't be read: {e}")))?;
+        history.sort_by_key(|revision| revision.revision);
+        history.retain(|revision| revision.status != "uninstalled");
+        Ok(history)
+    }
+
+    /// The manifest of what the release has deployed last; empty where that is nothing.
+    pub(super) async fn manifest(&self, run: &Run<'_>, stage: usize, history: &[Revision]) -> Result<String, StepFailure> {
+        let deployed = history.iter().rev().find(|revision| revision.status == "deployed").or_else(|| history.last());
+        let Some(deployed) = deployed else { return Ok(String::new()) };
+        let revision = deployed.revision.to_string();
+        let argv = self.argv(&["get", "manifest", &self.of.1, "--revision", &revision]);
+        self.output(run, stage, argv, self.env.clone()).await
+    }
+
+    fn upgrade_words(&self, job: &HelmSpec) -> Vec<String> {
+        let chart = self.chart().to_string_lossy().into_owned();
+        let mut words: Vec<String> =
+            ["upgrade", &self.of.1, &chart, "--install", "--create-namespace", "--reset-values"].map(str::to_owned).into();
+        for file in &self.values {
+            words.extend(["--values".to_owned(), file.clone()]);
+        }
+        let gate = if self.is_4 { GATE_NAME.to_owned() } else { self.gate().to_string_lossy().into_owned() };
+        words.extend(["--post-renderer".to_owned(), gate]);
+        if job.take_ownership {
+            words.push("--take-ownership".into());
+        }
+        if job.skip_crds {
+            words.push("--skip-crds".into());
+        }
+        words
+    }
+
+    fn full(&self, words: &[String]) -> Vec<String> {
+        self.argv(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// What helm would apply, against the real cluster, without applying it.
+    pub(super) async fn render(&self, run: &Run<'_>, job: &HelmSpec, stage: usize, install: bool) -> Result<Rendered, StepFailure> {
+        let place = self.work.join("tmp/rendered.yaml");
+        let _ = fs::remove_file(&place);
+        let mut words = self.upgrade_words(job);
+        words.extend(["--dry-run=server", "--output", "json"].map(str::to_owned));
+        let mut env = self.env.clone();
+        env.insert(RENDERED.into(), place.to_string_lossy().into_owned());
+        let text = self.output(run, stage, self.full(&words), env).await?;
+        let told: Value = serde_json::from_str(&text)
+            .map_err(|e| StepFailure::new("helm_failed", format!("the dry run can't be read: {e}")))?;
+        // A chart of hooks alone renders nothing else.
+        let manifest = fs::read_to_string(&place).unwrap_or_default();
+        let hooks: Vec<Hook> = serde_json::from_value(told["hooks"].clone()).unwrap_or_default();
+        let chart = self.chart();
+        let crds = if install && !job.skip_crds {
+            let read = tokio::task::spawn_blocking(move || release::crds(&chart)).await;
+            read.map_err(std::io::Error::other)??
+        } else {
+            String::new()
+        };
+        Ok(Rendered { manifest, hooks, crds })
+    }
+
+    /// Applies exactly what was rendered for the plan.
+    pub(super) async fn upgrade(
+        &self,
+        run: &Run<'_>,
+        job: &HelmSpec,
+        rendered: &Rendered,
+        stage: usize,
+        until: Instant,
+        stop: tokio::sync::watch::Receiver<Option<Stop>>,
+    ) -> Result<(), StepFailure> {
+        let approved = self.work.join("approved.yaml");
+        tool::private(&approved, &rendered.manifest)?;
+        let mut words = self.upgrade_words(job);
+        if job.rollout.wait {
+            words.extend(["--wait".to_owned(), "--timeout".to_owned(), left(until)]);
+        }
+        if job.rollout.rollback {
+            words.push(if self.is_4 { "--rollback-on-failure" } else { "--atomic" }.to_owned());
+        }
+        let mut env = self.env.clone();
+        env.insert(RENDERED.into(), approved.to_string_lossy().into_owned());
+        self.run(run, stage, self.full(&words), env, stop).await
+    }
+
+    pub(super) async fn uninstall(&self, run: &Run<'_>, job: &HelmSpec, stage: usize, until: Instant) -> Result<(), StepFailure> {
+        let words = ["uninstall", &job.release, "--ignore-not-found", "--wait", "--timeout", &left(until)];
+        self.run(run, stage, self.argv(&words), self.env.clone(), run.stop.clone()).await
+    }
+
+    /// Takes the record of a revision away that another helm has left unfinished.
+    pub(super) async fn forget_revision(&self, api: &Api, job: &HelmSpec, revision: u64) -> Result<(), StepFailure> {
+        let kind = match job.storage {
+            model::kubernetes::ReleaseStorage::Secret => "Secret",
+            model::kubernetes::ReleaseStorage::Configmap => "ConfigMap",
+        };
+        let of = ObjectRef {
+            group: String::new(),
+            version: "v1".into(),
+            kind: kind.into(),
+            namespace: Some(job.namespace.clone()),
+            name: format!("sh.helm.release.v1.{}.v{revision}", job.release),
+        };
+        api.delete(&of, "", "Background").await.map_err(|e| e.of("delete", &of.address()))
+    }
+}
+
+/// The time that is left, as helm takes it.
+fn left(until: Instant) -> String {
+    format!("{}s", until.saturating_duration_since(Instant::now()).as_secs().max(1))
+}
+
+/// Asked once for each file.
+fn version_of(program: &str) -> String {
+    let asked = std::process::Command::new(program).args(["version", "--template", "{{.Version}}"]).env_clear().output();
+    asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+}
+
+/// Hears what helm says of a failure; the log gets it as it is.
+#[derive(Default)]
+struct Overheard(Vec<u8>);
+
+impl Overheard {
+    fn error(&self) -> String {
+        let text = String::from_utf8_lossy(&self.0);
+        let at = text.find("Error: ").map_or(0, |at| at + "Error: ".len());
+        let text = text[at..].split_whitespace().collect::<Vec<_>>().join(" ");
+        match text.char_indices().nth(ERROR_CHARS_MAX) {
+            Some((at, _)) => format!("{}…", &text[..at]),
+            None => text,
+        }
+    }
+}
+
+impl Hear for Overheard {
+    fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let room = HEARD_BYTES_MAX.saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        bytes.to_vec()
+    }
+
+    fn end(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+

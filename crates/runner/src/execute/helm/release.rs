@@ -1,0 +1,222 @@
+//! What a chart renders to, and what became of it in the cluster.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use fs_err as fs;
+use kubernetes::{Entry, Output, Status, status_of};
+use model::deploy::ResourceStatus;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::super::action::StepFailure;
+use super::super::kubernetes::api::Api;
+use super::super::kubernetes::compare::{Act, PlannedObject};
+use super::super::kubernetes::rollout::Progress;
+use super::super::{Run, now};
+use super::{explain, named, open};
+
+/// Custom resource definitions of one chart.
+const CRDS_BYTES_MAX: u64 = 64 << 20;
+/// How often progress is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// What is not ready is explained this often in the log.
+const LOOKS_TO_SAY: u32 = 20;
+/// Objects that are named in an error.
+const NAMED_MAX: usize = 3;
+
+/// What helm would apply.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Rendered {
+    /// Byte for byte as helm hands it to a post-renderer.
+    pub(super) manifest: String,
+    pub(super) hooks: Vec<Hook>,
+    pub(super) crds: String,
+}
+
+/// An object that helm runs at a moment of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Hook {
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    manifest: String,
+    #[serde(default)]
+    events: Vec<String>,
+}
+
+impl Rendered {
+    /// The first template that rendered something else the other time.
+    pub(super) fn differs(&self, other: &Self) -> Option<String> {
+        let hook = self.hooks.iter().zip(&other.hooks).find(|(a, b)| a != b).map(|(a, _)| a.path.clone());
+        if hook.is_some() || self.hooks.len() != other.hooks.len() {
+            return Some(hook.unwrap_or_else(|| "of a hook".into()));
+        }
+        if self.manifest == other.manifest {
+            return None;
+        }
+        let (a, b) = (sections(&self.manifest), sections(&other.manifest));
+        let differing = a.iter().zip(&b).find(|(a, b)| a != b).map(|((source, _), _)| (*source).to_owned());
+        Some(differing.unwrap_or_else(|| "of the chart".into()))
+    }
+}
+
+/// The templates of a rendered manifest, each with what it rendered to.
+fn sections(manifest: &str) -> Vec<(&str, &str)> {
+    let parts = manifest.split("---\n# Source: ").skip(1);
+    parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect()
+}
+
+/// The objects of a manifest; none in an empty one.
+pub(super) fn objects(manifest: &str) -> Result<Vec<Value>, StepFailure> {
+    match kubernetes::parse(manifest) {
+        Err(kubernetes::ManifestError::Empty) => Ok(Vec::new()),
+        parsed => parsed.map_err(|e| StepFailure::new("bad_manifest", e.to_string())),
+    }
+}
+
+/// The definitions in the folders `crds` of a packed chart and of those that it brings.
+pub(super) fn crds(chart: &Path) -> std::io::Result<String> {
+    let gzip = flate2::read::GzDecoder::new(fs::File::open(chart)?);
+    let mut archive = tar::Archive::new(gzip.take(1 << 30));
+    let mut found = Vec::new();
+    for entry in archive.entries()? {
+        let entry = entry?;
+        let path = entry.path()?.into_owned();
+        let name = path.to_string_lossy().into_owned();
+        let yaml = name.ends_with(".yaml") || name.ends_with(".yml");
+        if !yaml || !path.components().any(|part| part.as_os_str() == "crds") || name.contains("/templates/") {
+            continue;
+        }
+        let mut text = String::new();
+        entry.take(CRDS_BYTES_MAX).read_to_string(&mut text)?;
+        found.push((name, text));
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, text)| format!("---\n{text}\n")).collect())
+}
+
+/// The objects that stay or come.
+pub(super) fn entries(objects: &[PlannedObject]) -> Vec<Entry> {
+    let stays = objects.iter().filter(|it| matches!(it.act, Act::Apply | Act::Replace | Act::Keep));
+    stays.map(|it| Entry { of: it.of.clone(), uid: if it.act == Act::Keep { it.uid.clone() } else { String::new() } }).collect()
+}
+
+fn status(live: Option<&Value>) -> Status {
+    match live {
+        None => Status::Progressing("it is not there yet".into()),
+        Some(live) => status_of(live, now().micros() / 1_000_000),
+    }
+}
+
+/// Follows what helm does, until it is dropped.
+pub(super) async fn watch(run: &Run<'_>, api: &Api, entries: &[Entry], progress: &mut Progress, stage: usize) {
+    for round in 1_u32.. {
+        tokio::time::sleep(LOOK).await;
+        let mut waiting = Vec::new();
+        for entry in entries {
+            let Ok(live) = api.get(&entry.of).await else { continue };
+            let ready = status(live.as_ref()) == Status::Ready;
+            let shown = if ready { ResourceStatus::Done } else { ResourceStatus::Started };
+            progress.set(run, &entry.of.address(), "apply", shown);
+            if !ready {
+                waiting.push((entry, live));
+            }
+        }
+        progress.tell(run);
+        if round % LOOKS_TO_SAY == 0 {
+            for (entry, live) in waiting.iter().take(NAMED_MAX) {
+                let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(live.as_ref()) else { continue };
+                run.say(Some(stage), &format!("waits: {}", explain::why(api, &entry.of, live.as_ref(), &why).await));
+            }
+        }
+    }
+}
+
+/// What is not ready, and why.
+pub(super) async fn not_ready(api: &Api, entries: &[Entry]) -> Vec<String> {
+    let mut told = Vec::new();
+    for entry in entries {
+        let Ok(Some(live)) = api.get(&entry.of).await else { continue };
+        let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(Some(&live)) else { continue };
+        told.push(explain::why(api, &entry.of, Some(&live), &why).await);
+        if told.len() == NAMED_MAX {
+            break;
+        }
+    }
+    told
+}
+
+/// What a release puts out, and its objects with their uids.
+pub(super) async fn outputs(
+    api: &Api,
+    rendered: &Rendered,
+    entries: Vec<Entry>,
+    namespace: &str,
+) -> Result<(Vec<Entry>, Vec<(String, Output)>), StepFailure> {
+    let (mut known, mut services, mut ingresses, mut deployments) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for mut entry in entries {
+        let live = api.get(&entry.of).await.map_err(|e| e.of("read", &entry.of.address()))?;
+        let Some(live) = live else {
+            return Err(StepFailure::new("not_ready", format!("{} is gone", entry.of.address())));
+        };
+        entry.uid = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let mut told = named(&entry.of);
+        match entry.of.kind.as_str() {
+            "Service" => {
+                told["type"] = live["spec"]["type"].clone();
+                told["cluster_ip"] = live["spec"]["clusterIP"].clone();
+                told["ports"] = live["spec"]["ports"].clone();
+                told["load_balancer"] = live["status"]["loadBalancer"]["ingress"].clone();
+                services.push(told);
+            }
+            "Ingress" => {
+                let rules = live["spec"]["rules"].as_array().into_iter().flatten();
+                told["hosts"] = rules.map(|rule| rule["host"].clone()).collect();
+                told["load_balancer"] = live["status"]["loadBalancer"]["ingress"].clone();
+                ingresses.push(told);
+            }
+            "Deployment" => {
+                told["replicas"] = live["spec"]["replicas"].clone();
+                told["ready_replicas"] = live["status"]["readyReplicas"].clone();
+                deployments.push(told);
+            }
+            _ => {}
+        }
+        known.push(entry);
+    }
+    let resources: Vec<Value> = known.iter().map(|entry: &Entry| named(&entry.of)).collect();
+    let mut outputs = vec![
+        open("namespace", json!(namespace)),
+        open("resources", json!(resources)),
+        open("services", json!(services)),
+        open("ingresses", json!(ingresses)),
+        open("deployments", json!(deployments)),
+    ];
+    // Secrets may stand in it.
+    outputs.push(("manifest".into(), Output { value: json!(rendered.manifest), sensitive: true }));
+    Ok((known, outputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_that_differs_is_named() {
+        let rendered = |secret: &str| Rendered {
+            manifest: format!("---\n# Source: web/templates/a.yaml\na: 1\n---\n# Source: web/templates/secret.yaml\nb: {secret}\n"),
+            ..Rendered::default()
+        };
+        assert_eq!(rendered("x").differs(&rendered("x")), None);
+        assert_eq!(rendered("x").differs(&rendered("y")).as_deref(), Some("web/templates/secret.yaml"));
+    }
+
+    #[test]
+    fn an_empty_chart_has_no_objects() {
+        assert_eq!(objects("\n---\n# nothing\n").expect("objects"), Vec::<Value>::new());
+        let one = objects("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").expect("objects");
+        assert_eq!(one[0]["metadata"]["name"], "a");
+    }
+}

@@ -1,0 +1,260 @@
+//! Requests to an API server, for objects of any kind. A refusal is an error with its reason; only a 404 means "not there".
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{Method, Request};
+use kube::Client;
+use kube::core::Status;
+use kubernetes::{Cluster, ObjectRef};
+use serde_json::{Value, json};
+
+use super::super::action::StepFailure;
+use super::MANAGER;
+
+/// Tries of a request that the server was too busy for.
+const TRIES: u32 = 5;
+
+/// Why a request did not succeed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ApiError {
+    #[error("{0}")]
+    Refused(Box<Status>),
+    #[error("the API server can't be reached: {0}")]
+    Away(String),
+}
+
+impl ApiError {
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Self::Refused(status) => status.code,
+            Self::Away(_) => 0,
+        }
+    }
+
+    /// What the server says, without the request that it repeats.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Refused(status) => status.message.clone(),
+            Self::Away(_) => self.to_string(),
+        }
+    }
+
+    /// Fields that the server names, each with why.
+    pub(crate) fn causes(&self) -> Vec<(String, String)> {
+        let Self::Refused(status) = self else { return Vec::new() };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        causes.map(|cause| (cause.field.clone(), cause.message.clone())).collect()
+    }
+
+    pub(crate) fn is_missing(&self) -> bool {
+        self.code() == 404
+    }
+
+    /// As the failure of a step that worked on an object.
+    pub(crate) fn of(&self, what: &str, address: &str) -> StepFailure {
+        let (code, text) = match self {
+            Self::Refused(status) if status.code == 403 && status.reason == "Forbidden" => {
+                ("cluster_forbidden", format!("the runner may not {what} {address}: {}", status.message))
+            }
+            Self::Refused(status) if status.code == 401 => {
+                ("cluster_forbidden", "the cluster does not accept the runner's credentials".to_owned())
+            }
+            Self::Refused(status) => ("cluster_refused", format!("the cluster refused to {what} {address}: {}", status.message)),
+            Self::Away(why) => ("cluster_away", format!("the API server can't be reached to {what} {address}: {why}")),
+        };
+        StepFailure::new(code, text)
+    }
+}
+
+/// A kind as the server serves it.
+#[derive(Debug, Clone)]
+pub(crate) struct Kind {
+    pub(crate) plural: String,
+    pub(crate) namespaced: bool,
+}
+
+pub(crate) struct Api {
+    client: Client,
+    pub(crate) cluster: Cluster,
+    kinds: Mutex<BTreeMap<String, Arc<BTreeMap<String, Kind>>>>,
+}
+
+/// How an object is applied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Apply {
+    pub(crate) dry_run: bool,
+    /// Fields that others manage are taken over.
+    pub(crate) force: bool,
+}
+
+impl Api {
+    pub(crate) async fn open(client: Client, server: String) -> Result<Self, StepFailure> {
+        let mut api =
+            Self { client, cluster: Cluster { uid: String::new(), server }, kinds: Mutex::new(BTreeMap::new()) };
+        let system = api.get_path("/api/v1/namespaces/kube-system").await;
+        let system = system.map_err(|e| e.of("read", "Namespace/kube-system, by which a cluster is told from others,"))?;
+        let Some(uid) = system.as_ref().and_then(|it| it["metadata"]["uid"].as_str()) else {
+            return Err(super::cluster::failure(format!("{} has no namespace kube-system: is it a Kubernetes API server?", api.cluster.server)));
+        };
+        api.cluster.uid = uid.to_owned();
+        Ok(api)
+    }
+
+    async fn send(&self, method: Method, path: &str, kind: &str, body: Vec<u8>) -> Result<Value, ApiError> {
+        let mut pause = std::time::Duration::from_millis(100);
+        for attempt in 1.. {
+            let request = Request::builder()
+                .method(method.clone())
+                .uri(path)
+                .header("content-type", kind)
+                .header("accept", "application/json")
+                .body(body.clone())
+                .map_err(|e| ApiError::Away(e.to_string()))?;
+            let error = match self.client.request::<Value>(request).await {
+                Ok(value) => return Ok(value),
+                Err(kube::Error::Api(status)) => ApiError::Refused(status),
+                Err(other) => ApiError::Away(crate::net::chain(&other)),
+            };
+            // Too many requests, or one that passes.
+            let passing = matches!(error.code(), 429 | 500 | 503 | 504) || error.code() == 0 && method == Method::GET;
+            if !passing || attempt == TRIES {
+                return Err(error);
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        unreachable!("the loop ends after {TRIES} tries")
+    }
+
+    /// None where there is nothing.
+    pub(crate) async fn get_path(&self, path: &str) -> Result<Option<Value>, ApiError> {
+        match self.send(Method::GET, path, "application/json", Vec::new()).await {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A text, such as a log.
+    pub(crate) async fn text(&self, path: &str) -> Option<String> {
+        let request = Request::builder().uri(path).body(Vec::new()).ok()?;
+        self.client.request_text(request).await.ok()
+    }
+
+    /// The kinds of one version of one group; empty where the server does not serve it.
+    async fn kinds(&self, api_version: &str) -> Result<Arc<BTreeMap<String, Kind>>, ApiError> {
+        let known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(api_version).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let list = self.get_path(&root(api_version)).await?;
+        let resources = list.iter().flat_map(|list| list["resources"].as_array().into_iter().flatten());
+        let own = resources.filter(|resource| !resource["name"].as_str().unwrap_or("/").contains('/'));
+        let found: BTreeMap<String, Kind> = own
+            .filter_map(|resource| {
+                let kind = resource["kind"].as_str()?.to_owned();
+                let plural = resource["name"].as_str()?.to_owned();
+                Some((kind, Kind { plural, namespaced: resource["namespaced"].as_bool().unwrap_or_default() }))
+            })
+            .collect();
+        let found = Arc::new(found);
+        if !found.is_empty() {
+            self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), Arc::clone(&found));
+        }
+        Ok(found)
+    }
+
+    /// How the server serves a kind; None where it does not.
+    pub(crate) async fn kind(&self, of: &ObjectRef) -> Result<Option<Kind>, ApiError> {
+        let (known, kind) = (self.kinds(&of.api_version()).await?, &of.kind);
+        if let Some(found) = known.get(kind) {
+            return Ok(Some(found.clone()));
+        }
+        // Its definition may be newer than what is known.
+        self.forget(&of.api_version());
+        Ok(self.kinds(&of.api_version()).await?.get(kind).cloned())
+    }
+
+    /// What was learned of a version is asked again.
+    pub(crate) fn forget(&self, api_version: &str) {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).remove(api_version);
+    }
+
+    fn place(of: &ObjectRef, kind: &Kind) -> String {
+        let root = root(&of.api_version());
+        let (plural, name) = (&kind.plural, encoded(&of.name));
+        match of.namespace.as_deref().filter(|_| kind.namespaced) {
+            Some(namespace) => format!("{root}/namespaces/{}/{plural}/{name}", encoded(namespace)),
+            None => format!("{root}/{plural}/{name}"),
+        }
+    }
+
+    pub(crate) async fn get(&self, of: &ObjectRef) -> Result<Option<Value>, ApiError> {
+        match self.kind(of).await? {
+            Some(kind) => self.get_path(&Self::place(of, &kind)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Server-side apply under our name.
+    pub(crate) async fn apply(&self, of: &ObjectRef, kind: &Kind, object: &Value, how: Apply) -> Result<Value, ApiError> {
+        let mut path = format!("{}?fieldManager={MANAGER}&fieldValidation=Strict&force={}", Self::place(of, kind), how.force);
+        if how.dry_run {
+            path.push_str("&dryRun=All");
+        }
+        // JSON is YAML.
+        self.send(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string().into_bytes()).await
+    }
+
+    /// Deletes an object, where it is the one with this uid. Fine where it is gone.
+    pub(crate) async fn delete(&self, of: &ObjectRef, uid: &str, propagation: &str) -> Result<(), ApiError> {
+        let Some(kind) = self.kind(of).await? else { return Ok(()) };
+        let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation });
+        if !uid.is_empty() {
+            options["preconditions"] = json!({ "uid": uid });
+        }
+        let path = Self::place(of, &kind);
+        match self.send(Method::DELETE, &path, "application/json", options.to_string().into_bytes()).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_missing() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All objects of a kind in a namespace that a query selects.
+    pub(crate) async fn list(&self, api_version: &str, plural: &str, namespace: &str, query: &str) -> Result<Vec<Value>, ApiError> {
+        let path = format!("{}/namespaces/{}/{plural}?limit=500{query}", root(api_version), encoded(namespace));
+        let list = self.get_path(&path).await?.unwrap_or_default();
+        let Value::Object(mut list) = list else { return Ok(Vec::new()) };
+        Ok(match list.remove("items") {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        })
+    }
+}
+
+fn root(api_version: &str) -> String {
+    if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") }
+}
+
+/// Names of some kinds may hold `:`, and a hostile one anything.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b':' => out.push(char::from(byte)),
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    // Neither this directory nor the one above.
+    if matches!(out.as_str(), "." | "..") { out.replace('.', "%2E") } else { out }
+}
+
+/// A selector of labels as a query.
+pub(crate) fn selector(labels: &Value) -> Option<String> {
+    let labels = labels.as_object().filter(|labels| !labels.is_empty())?;
+    let pairs: Vec<String> =
+        labels.iter().filter_map(|(name, value)| Some(format!("{}%3D{}", encoded(name), encoded(value.as_str()?)))).collect();
+    Some(format!("&labelSelector={}", pairs.join("%2C")))
+}
