@@ -159,7 +159,7 @@ pub fn plan_document(changes: &[Change]) -> Value {
 
 fn resource(change: &Change) -> Value {
     let secret = change.of.kind == "Secret" && change.of.group.is_empty();
-    let shown = |object: &Value| if object.is_null() { Value::Null } else { keyed(readable(object, secret)) };
+    let shown = |object: &Value| if object.is_null() { Value::Null } else { keyed(readable(object)) };
     let marks = if secret { json!({ "data": true, "stringData": true }) } else { json!({}) };
     let fixed: Vec<Value> = change.fixed.iter().map(|path| json!(steps(path))).collect();
     let namespace = change.of.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
@@ -174,7 +174,7 @@ fn resource(change: &Change) -> Value {
 }
 
 /// Without what the address says already.
-fn readable(object: &Value, secret: bool) -> Value {
+fn readable(object: &Value) -> Value {
     let mut shown = normalized(object);
     if let Some(fields) = shown.as_object_mut() {
         fields.remove("apiVersion");
@@ -182,10 +182,8 @@ fn readable(object: &Value, secret: bool) -> Value {
         if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("name");
             metadata.remove("namespace");
-            if secret && let Some(notes) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-                notes.remove(NOTES[0]);
-            }
         }
+        fields.retain(|name, field| name != "metadata" || !field.as_object().is_some_and(Map::is_empty));
     }
     shown
 }

@@ -306,6 +306,7 @@ fn changed(
     };
     let reason = (!conflicts.is_empty() && verb == Verb::Update).then(|| format!("which takes over {}", conflicts.join(", ")));
     let conflicts = if verb == Verb::Update { conflicts } else { Vec::new() };
+    let asked = if verb == Verb::Create { object.clone() } else { Value::Null };
     let planned = PlannedObject {
         act,
         found: live.as_ref().map(digest).unwrap_or_default(),
@@ -317,7 +318,8 @@ fn changed(
         of,
         verb,
         before: before_seen.unwrap_or_default(),
-        after: after_seen,
+        // Of what is new, defaults would hide what was asked for.
+        after: if verb == Verb::Create { asked } else { after_seen },
         reason,
         fixed: Vec::new(),
     };

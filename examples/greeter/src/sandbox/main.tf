@@ -1,0 +1,3 @@
+variable "name" { type = string }
+
+output "name" { value = var.name }
