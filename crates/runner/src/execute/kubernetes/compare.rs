@@ -260,7 +260,10 @@ async fn one(api: &Api, wanted: &Wanted<'_>, around: &Around, object: &Value) ->
         && error.code() == 409
         && live.is_some()
     {
-        conflicts = error.causes().into_iter().map(|(field, message)| conflict(&address, &field, &message)).collect();
+        let causes = error.causes();
+        // What an earlier helm has set is the release's own.
+        let others = causes.iter().filter(|(_, message)| wanted.release.is_none() || manager(message) != "helm");
+        conflicts = others.map(|(field, message)| conflict(&address, field, message)).collect();
         applied = api.apply(&of, &kind, &object, Apply { force: true, ..how }).await;
     }
     let after = match applied {
@@ -388,13 +391,18 @@ fn refused(of: &ObjectRef, error: &ApiError, live: Option<&Value>, around: &Arou
     Refused::Error(error.of("apply", &of.address()))
 }
 
-/// `conflict with "kubectl-edit" using apps/v1` about a field, in words.
+/// A conflict about a field, in words.
 fn conflict(address: &str, field: &str, message: &str) -> String {
-    let who = message.split('"').nth(1).unwrap_or("another manager");
+    let who = manager(message);
     format!("{} of {address} from `{who}`", field.trim_start_matches('.'))
 }
 
 /// Names what an object says, whatever its status is.
 pub(crate) fn digest(live: &Value) -> String {
     Digest::of(normalized(live).to_string().as_bytes()).to_string()
+}
+
+/// Who a conflict is with: `conflict with "kubectl-edit" using apps/v1`.
+fn manager(message: &str) -> &str {
+    message.split('"').nth(1).unwrap_or("another manager")
 }

@@ -90,7 +90,11 @@ async fn of_pod(api: &Api, pod: &Value) -> Option<String> {
 async fn warning(api: &Api, namespace: &str, kind: &str, name: &str) -> Option<String> {
     let query = format!("&fieldSelector=involvedObject.kind%3D{kind}%2CinvolvedObject.name%3D{name}%2Ctype%3DWarning");
     let events = api.list("v1", "events", namespace, &query).await.ok()?;
-    let newest = events.iter().filter(|event| event["reason"] != "BackOff").max_by_key(|event| {
+    // Some only repeat the reason that the pod names itself.
+    let tells = |event: &&Value| {
+        event["reason"] != "BackOff" && !event["message"].as_str().is_some_and(|text| text.starts_with("Error: "))
+    };
+    let newest = events.iter().filter(tells).max_by_key(|event| {
         event["lastTimestamp"].as_str().or(event["eventTime"].as_str()).unwrap_or_default().to_owned()
     })?;
     Some(newest["message"].as_str()?.to_owned())
