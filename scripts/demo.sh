@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Brings the whole system up, syncs example apps and builds them, runs actions and real Terraform on local runners, and leaves the system
-# up (ONCE=1: stops it; TOFU=1: builds OpenTofu where it is missing, and uses it).
+# up (ONCE=1: stops it; TOFU=1: builds OpenTofu where it is missing, and uses it; KUBE=1: deploys to a Kubernetes cluster too, the one of
+# KUBECONFIG or one that it starts).
 source "$(dirname "$0")/lib.sh"
 need_rust
 bin=${CARGO_TARGET_DIR:-$PWD/target}/debug
@@ -16,6 +17,20 @@ if [ -e "$data/dev.lock" ] && ! flock --nonblock "$data/dev.lock" true; then
     say "  export FERRY_CONFIG=$FERRY_CONFIG PATH=$bin:\$PATH"
     say "or stop it, and come again:  kill $pid"
     exit 1
+fi
+
+if [ "${KUBE:-}" = 1 ]; then
+    scripts/kube-tools.sh
+    source scripts/kube-env.sh
+    kube_path
+    PATH="$(realpath "${bin%/debug}/kube-tools")/bin:$PATH"
+    kube_image=busybox:1.36
+    if [ -z "${KUBECONFIG:-}" ]; then
+        scripts/kube.sh up
+        KUBECONFIG=${FERRY_KUBE_DIR:-/tmp/ferry-kube}/kubeconfig
+        kube_image=ferry.test/shell:1
+    fi
+    export KUBECONFIG
 fi
 
 say "building"
@@ -56,6 +71,7 @@ done
 # It runs in the background here: how to stop it is said at the end.
 grep -v '^Stop: ' "$data/dev.out"
 
+workflow() { ferry workflows list --json | sed -n 's/.*"id": "\(wfl[0-9a-z]*\)".*/\1/p' | head -n 1; }
 run() { printf '\n$ ferry %s\n' "$*"; ferry "$@"; }
 run orgs list
 run installs list
@@ -82,7 +98,6 @@ if [ -n "$terraform" ]; then
     say "
 # The customer starts the runner; here that is this machine."
     start_runner acme
-    workflow() { ferry workflows list --json | sed -n 's/.*"id": "\(wfl[0-9a-z]*\)".*/\1/p' | head -n 1; }
     first=$(workflow)
     for _ in $(seq 1 200); do
         ferry workflows get "$first" | grep -q approval-awaiting && break
@@ -119,6 +134,34 @@ if [ -n "$terraform" ]; then
     run installs deprovision acme --approve-all
 else
     say "terraform is not on PATH, so this part is left out. To add it with OpenTofu (built once, six minutes of CPU): make demo TOFU=1"
+fi
+
+# A chart and manifests on a real cluster.
+if [ "${KUBE:-}" = 1 ]; then
+    say "
+# Kubernetes: plans are the cluster's own dry runs, and a chart is applied exactly as it was approved."
+    run apps create greeter
+    run apps sync examples/greeter --app greeter
+    run installs create kai --app greeter --input image="$kube_image"
+    FERRY_RUNNER_KUBECONFIG=$KUBECONFIG start_runner kai
+    first=$(workflow)
+    for want in sandbox base web; do
+        for _ in $(seq 1 300); do
+            step=$(ferry workflows get "$first" --wide | sed -n 's/.*approval-awaiting.*\(stp[0-9a-z]*\).*/\1/p' | head -n 1)
+            [ -n "$step" ] && break
+            sleep 0.1
+        done
+        [ "$want" = sandbox ] || run steps plan "$step"
+        run steps approve "$step"
+    done
+    run workflows watch "$first"
+    run actions run look --install kai
+    say "
+# Somebody changes the cluster by hand: that is found, and put back."
+    kubectl --kubeconfig "$KUBECONFIG" --namespace greeter-kai scale deployment greeter --replicas 2
+    run installs drift kai || true
+    run installs drift kai --reconcile --approve-all || true
+    run installs deprovision kai --yes
 fi
 
 # A whole life of an install, played: no cloud is needed.

@@ -39,6 +39,7 @@ pub fn explain(state: &StateDir) -> anyhow::Result<Value> {
         "identity": identity(s.user_id.unwrap_or_else(|| rustix::process::geteuid().as_raw())),
         "runs_as_root": s.user_id == Some(0),
         "ad_hoc_actions": !s.no_ad_hoc,
+        "cluster": cluster(&s.tools),
         "install_key": install_key(&s.tools, state.path()),
         "install_key_advice": vault::backup_advice(&s.tools, state.path()),
         "job_groups": s.settings.groups,
@@ -59,6 +60,15 @@ fn identity(user_id: u32) -> String {
         (fields.nth(1)? == user_id.to_string()).then(|| format!("`{name}`, "))
     });
     format!("user {}user id {user_id} of this host, and no cloud role", name.unwrap_or_default())
+}
+
+/// The cluster that jobs reach through this runner.
+fn cluster(tools: &Tools) -> String {
+    match &tools.kubeconfig {
+        Some(path) => format!("what the kubeconfig {} lets into", path.display()),
+        None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => "its own, as the pod's service account".into(),
+        None => "none by itself; an app's sandbox may put one out".into(),
+    }
 }
 
 /// Where the key is that seals states, plans and sensitive outputs.
@@ -105,6 +115,9 @@ pub fn text(e: &Value) -> String {
         ),
     );
     row("install's key", plain(&e["install_key"]));
+    if e["cluster"].is_string() {
+        row("Kubernetes cluster", plain(&e["cluster"]));
+    }
     if e["joined"] == true {
         for key in e["trusted_keys"].as_array().into_iter().flatten() {
             row("trusts key", format!("{}; jobs signed by any other key are refused", plain(key)));

@@ -170,7 +170,7 @@ fn show(out: &Output, job: &Job) -> Result<()> {
         pairs.push(("cancel asked", cell(out.moment(at))));
     }
     if let Some(target) = &job.target {
-        pairs.push(("target", cell(target)));
+        pairs.push(("target", cell(model::deploy::part_of(target).unwrap_or(target))));
     }
     if let Some(install) = &job.install_id {
         pairs.push(("install", cell(install)));

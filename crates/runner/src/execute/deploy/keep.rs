@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::Run;
 use super::super::action::StepFailure;
-use super::{Deployer, Planned};
+use super::{Deployer, Planned, dialect};
 use crate::session::About;
 
 pub(super) async fn keep<D: Deployer>(
@@ -32,6 +32,11 @@ pub(super) async fn keep<D: Deployer>(
     }
     if !ask.is_empty() {
         display["ask"] = json!(ask);
+    }
+    if let Some(field) = D::DIFF_FIELD {
+        display["op"] = json!(if destroy { "delete" } else { "apply" });
+        display["plan"] = json!(terraform::summary(&model.changes));
+        display[field] = json!(dialect::content_diff(&model));
     }
     let display = display.to_string();
     let workspace = deployer.workspace();

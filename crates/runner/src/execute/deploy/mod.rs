@@ -4,6 +4,7 @@
 //! another plan, or of one that was made from another state, is refused before anything begins. A deployer brings how it plans
 //! and how it applies.
 
+mod dialect;
 mod keep;
 mod restore;
 
@@ -31,6 +32,9 @@ pub(super) trait Deployer {
     /// The stages of a plan and of an apply, as people see them; the last one keeps what came out.
     const PLAN_STAGES: &'static [&'static str];
     const APPLY_STAGES: &'static [&'static str];
+
+    /// Where existing clients look for the diff of objects.
+    const DIFF_FIELD: Option<&'static str> = None;
 
     fn deploy(&self) -> &Deploy;
     fn workspace(&self) -> &Workspace;

@@ -57,6 +57,8 @@ impl Deployer for Release<'_> {
     const PLAN_STAGES: &'static [&'static str] = &["chart", "render", "plan", "keep"];
     const APPLY_STAGES: &'static [&'static str] = &["chart", "apply", "outputs"];
 
+    const DIFF_FIELD: Option<&'static str> = Some("helm_content_diff");
+
     fn deploy(&self) -> &Deploy {
         &self.job.deploy
     }

@@ -270,6 +270,11 @@ async fn one(api: &Api, wanted: &Wanted<'_>, around: &Around, object: &Value) ->
         Ok(after) => after,
         Err(error) => match refused(&of, &error, live.as_ref(), around) {
             Refused::Unchecked(why) => return Ok(unchecked(of, &object, why)),
+            Refused::Fixed(fixed) if wanted.release.is_some() => {
+                let names = if fixed.is_empty() { "a field".to_owned() } else { fixed.join(", ") };
+                let text = format!("{names} of {address} can't be changed in place, and Helm does not replace objects: change the chart, or delete the object first");
+                return Err(StepFailure::new("immutable_field", text));
+            }
             Refused::Fixed(fixed) => return Ok(replaced(of, object, live.unwrap_or_default(), fixed)),
             Refused::Error(failure) => return Err(failure),
         },

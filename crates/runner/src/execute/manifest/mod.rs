@@ -48,6 +48,8 @@ impl Deployer for Objects<'_> {
     const PLAN_STAGES: &'static [&'static str] = &["objects", "plan", "keep"];
     const APPLY_STAGES: &'static [&'static str] = &["objects", "apply", "wait", "outputs"];
 
+    const DIFF_FIELD: Option<&'static str> = Some("k8s_content_diff");
+
     fn deploy(&self) -> &Deploy {
         &self.job.deploy
     }
