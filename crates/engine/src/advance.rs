@@ -265,7 +265,7 @@ impl Workflow {
             Ended::Stale(reason) => {
                 let again = step.attempt < ATTEMPTS && self.cancelled_by.is_none();
                 if again {
-                    self.end(at, StepStatus::Error, format!("{reason}; planned anew"), now);
+                    self.end(at, StepStatus::Error, format!("{reason}; a new plan is made"), now);
                     self.again(at, false, now, ids);
                 } else {
                     self.end(at, StepStatus::Error, reason, now);
@@ -418,7 +418,7 @@ impl Workflow {
                 self.end(at, StepStatus::DeniedSkipped, denied, now);
                 let reason = format!("{name} was denied by {by}");
                 self.skip_rest(at, &reason, now);
-                self.keep_below(at, &format!("{reason}: what it stands on is kept"), now);
+                self.keep_below(at, &format!("{reason}: what it needs is kept"), now);
                 if response == Response::DenySkipDependents {
                     self.skip_dependents(at, &reason, now);
                 }
@@ -473,7 +473,7 @@ impl Workflow {
         self.reopen();
         if whole {
             self.skip_rest(at, &format!("{title} was {skipped}"), now);
-            self.keep_below(at, &format!("{title} was {skipped}: what it stands on is kept"), now);
+            self.keep_below(at, &format!("{title} was {skipped}: what it needs is kept"), now);
         }
         Ok(())
     }
@@ -525,7 +525,7 @@ impl Workflow {
                 self.steps[at].answer = Some(Answer { response, by, note, at: cx.now, digest });
                 self.end(at, StepStatus::Approved, why, cx.now);
             } else if step.asked_at.is_some_and(|asked| asked.plus_s(cx.answer_s) <= cx.now) {
-                self.end(at, StepStatus::ApprovalExpired, "nobody answered in time", cx.now);
+                self.end(at, StepStatus::ApprovalExpired, "nobody approved it in time", cx.now);
             }
         }
     }

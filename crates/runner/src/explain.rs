@@ -90,7 +90,7 @@ pub fn text(e: &Value) -> String {
     let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     row("state directory", plain(&e["state_dir"]));
     if e["joined"] == false {
-        row("session", "none: this runner has not joined a control plane; it talks to nobody and runs nothing".into());
+        row("session", "none: this runner has not joined a control plane; it connects to nothing and runs nothing".into());
     } else {
         let r = &e["runner"];
         row("runner", format!("{} ({} runner {})", plain(&r["name"]), plain(&r["kind"]), plain(&r["id"])));
@@ -124,7 +124,7 @@ pub fn text(e: &Value) -> String {
         }
         row("works as", plain(&e["identity"]));
         if e["runs_as_root"] == true {
-            row("", "WARNING: this is root; run it as a user of its own (docs/operations.md)".into());
+            row("", "WARNING: this user is root; run the runner as its own user (docs/operations.md)".into());
         }
         for path in e["extra_paths_for_scripts"].as_array().into_iter().flatten() {
             row("scripts may also use", plain(path));
