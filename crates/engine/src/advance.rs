@@ -113,19 +113,19 @@ pub struct Context<'a> {
 pub enum Refused {
     #[error("the workflow has no such step")]
     NoStep,
-    #[error("the workflow is over: it is {0}")]
+    #[error("the workflow has already ended; its status is `{0}`")]
     Over(&'static str),
-    #[error("the step does not wait for an approval: it is {0}")]
+    #[error("the step does not wait for an approval; its status is `{0}`")]
     NotAwaiting(&'static str),
     #[error("this plan is out of date: a newer plan is waiting. Review it with `ferry steps plan`")]
     OtherPlan,
-    #[error("there is a newer attempt at this step: {0}")]
+    #[error("this step was retried; the newer attempt is {0}")]
     Superseded(StepId),
-    #[error("a step that is {0} can't be tried again")]
+    #[error("the step can't be retried; its status is `{0}`")]
     NotRetryable(&'static str),
-    #[error("a step that is {0} can't be skipped")]
+    #[error("the step can't be skipped; its status is `{0}`")]
     NotSkippable(&'static str),
-    #[error("this step can't be {0}")]
+    #[error("a step of this kind can't be {0}")]
     Never(&'static str),
 }
 
@@ -438,7 +438,7 @@ impl Workflow {
             return Err(Refused::Over(WorkflowStatus::Cancelled.as_str()));
         }
         if !step.work.is_retryable() {
-            return Err(Refused::Never("tried again"));
+            return Err(Refused::Never("retried"));
         }
         if !self.can_retry(step) {
             return Err(Refused::NotRetryable(step.status.as_str()));

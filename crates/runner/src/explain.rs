@@ -90,7 +90,10 @@ pub fn text(e: &Value) -> String {
     let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     row("state directory", plain(&e["state_dir"]));
     if e["joined"] == false {
-        row("session", "none: this runner has not joined a control plane; it connects to nothing and runs nothing".into());
+        row(
+            "session",
+            "none: this runner has not joined a control plane; it connects to nothing and runs nothing".into(),
+        );
     } else {
         let r = &e["runner"];
         row("runner", format!("{} ({} runner {})", plain(&r["name"]), plain(&r["kind"]), plain(&r["id"])));
@@ -105,6 +108,9 @@ pub fn text(e: &Value) -> String {
         ),
     );
     row("install's key", plain(&e["install_key"]));
+    if let Some(advice) = e["install_key_advice"].as_str() {
+        row("", format!("WARNING: {advice}"));
+    }
     if e["joined"] == true {
         for key in e["trusted_keys"].as_array().into_iter().flatten() {
             row("trusts key", format!("{}; jobs signed by any other key are refused", plain(key)));
@@ -135,9 +141,6 @@ pub fn text(e: &Value) -> String {
             "REFUSED: only scripts that are part of the app's config are run"
         };
         row("ad hoc actions", ad_hoc.into());
-        if let Some(advice) = e["install_key_advice"].as_str() {
-            row("", format!("WARNING: {advice}"));
-        }
         for (group, slots) in e["job_groups"].as_object().into_iter().flatten() {
             row("takes jobs of group", format!("{group}, {slots} at a time"));
         }

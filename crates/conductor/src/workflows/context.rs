@@ -187,7 +187,7 @@ impl<'a> WorkflowContext<'a> {
             let plan = plan_of(workflow, step);
             let (basis, _) = self.basis(step).await?;
             if plan.is_none_or(|plan| plan.basis != basis) {
-                let reason = "what the plan was made of has changed".to_owned();
+                let reason = "the config, an input or a state that the plan was made from has changed".to_owned();
                 return Ok(Known::Ended(Ended::Stale(reason)));
             }
         }

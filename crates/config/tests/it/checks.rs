@@ -29,7 +29,7 @@ fn keys() {
         ),
         (
             &[("runner.toml", "[env_vars]\nrunner_type = \"aws\"\n")],
-            &["runner.toml:1:1 error missing_key `runner_type` is missing | `runner_type` stands below `[env_vars]`"],
+            &["runner.toml:1:1 error missing_key `runner_type` is missing | `runner_type` is below `[env_vars]`"],
         ),
         (
             &[("runner.toml", "runner_type = \"local\"\n[[env_var]]\nname = \"A\"\n")],
