@@ -215,9 +215,9 @@ pub enum InstallError {
     NotToggleable(String),
     #[error("`{component}` is still needed by: {} (deployed)", dependents.join(", "))]
     SwitchOffFirst { component: String, dependents: Vec<String> },
-    #[error("something of install `{0}` is still deployed, and nobody could tear it down any more")]
+    #[error("parts of install `{0}` are still deployed; without the install they can't be torn down")]
     StillDeployed(String),
-    #[error("too much happens to the install at this moment; try again")]
+    #[error("the install changed while the request ran; try again")]
     Busy,
     #[error("the stack was applied in `{told}`, but the install is for `{wanted}`")]
     OtherRegion { told: String, wanted: String },
@@ -281,7 +281,7 @@ pub enum JobError {
     AdHocOff,
     #[error("the job's spec has {bytes} bytes; at most {most_mib} MiB are allowed")]
     TooLarge { bytes: usize, most_mib: usize },
-    #[error("the job waits {waits_s} s, and is ended after {timeout_s} s")]
+    #[error("the job would wait {waits_s} s, longer than its timeout of {timeout_s} s")]
     OverTimeout { waits_s: u64, timeout_s: u64 },
     #[error("the job's spec can't be written")]
     Unwritable,
@@ -320,15 +320,15 @@ pub enum BuildError {
     NothingToChoose(String),
     #[error("component `{component}` can't be read: {why}")]
     Damaged { component: String, why: &'static str },
-    #[error("build {0} of this component is not over: wait for it, or cancel it")]
+    #[error("build {0} of this component is still running: wait for it, or cancel it")]
     Open(BuildId),
-    #[error("`{0}` lies where artifacts of other orgs are kept")]
+    #[error("`{0}` belongs to another org")]
     OtherOrg(String),
-    #[error("the secret `{0}` is no variable of the app: set it with `ferry apps variables set`")]
+    #[error("the app has no variable `{0}` for this secret: set it with `ferry apps variables set`")]
     NoVariable(String),
     #[error("the secret `{0}` has fewer than {SECRET_BYTES_MIN} characters and can't be masked in the log")]
     ShortSecret(String),
-    #[error("the component has no build that succeeded, as the active config has it")]
+    #[error("the component has no successful build for the active config")]
     NoGoodBuild,
     #[error("build {build} has no artifact: {why}")]
     NoArtifact { build: BuildId, why: String },
@@ -340,7 +340,7 @@ pub enum BuildError {
     NotUploaded(String),
     #[error("the build has ended already")]
     Ended,
-    #[error("a draft is not built: commit it first")]
+    #[error("a draft can't be built: commit it first")]
     Draft,
     #[error("{0}")]
     Login(&'static str),
@@ -349,7 +349,7 @@ pub enum BuildError {
 /// Of Terraform's states.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    #[error("revision {revision} is the state of {target} already")]
+    #[error("revision {revision} is already the active state of {target}")]
     IsCurrent { revision: RevisionId, target: String },
     #[error(
         "revision {revision} is of lineage {lineage}, and the state of {target} of lineage {current}: one can't follow the other"
@@ -357,7 +357,7 @@ pub enum StateError {
     OtherLineage { revision: RevisionId, lineage: String, target: String, current: String },
     #[error("a running job holds the lock; cancel the job, or wait until it ends")]
     LockInUse { job: JobId },
-    #[error("this piece of the sealed file is there, with other bytes")]
+    #[error("this piece of the sealed file exists already, with other bytes")]
     OtherBytes,
 }
 
@@ -389,7 +389,7 @@ pub enum WorkflowError {
 /// Of what runners bring.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
-    #[error("a workspace is of `components/NAME` or of `sandbox`")]
+    #[error("a workspace belongs to `components/NAME` or to `sandbox`")]
     Target,
     #[error("this is not the fingerprint of a key")]
     Fingerprint,
@@ -406,6 +406,6 @@ pub enum RunnerError {
 pub enum LogError {
     #[error("job {0} has not ended: cancel it first")]
     JobOpen(JobId),
-    #[error("logs are kept for a day at least (86400 s); 0 keeps them without end")]
+    #[error("logs are kept for at least a day (86400 s); 0 keeps them forever")]
     Retention,
 }

@@ -74,7 +74,7 @@ pub(crate) fn resolve(
     let path = match (address(value, get), forced) {
         (Address::Remote, _) => {
             let missing = || {
-                warning(Code::NotFetched, format!("the contents of `{value}` are not at hand"))
+                warning(Code::NotFetched, format!("the contents of `{value}` were not downloaded"))
                     .hint("addresses are fetched before the config is read; check the address and the network")
             };
             let found = contents(findings, value);

@@ -113,19 +113,19 @@ pub struct Context<'a> {
 pub enum Refused {
     #[error("the workflow has no such step")]
     NoStep,
-    #[error("the workflow is over: it is {0}")]
+    #[error("the workflow has already ended; its status is `{0}`")]
     Over(&'static str),
-    #[error("the step does not wait for an approval: it is {0}")]
+    #[error("the step does not wait for an approval; its status is `{0}`")]
     NotAwaiting(&'static str),
     #[error("this plan is out of date: a newer plan is waiting. Review it with `ferry steps plan`")]
     OtherPlan,
-    #[error("there is a newer attempt at this step: {0}")]
+    #[error("this step was retried; the newer attempt is {0}")]
     Superseded(StepId),
-    #[error("a step that is {0} can't be tried again")]
+    #[error("the step can't be retried; its status is `{0}`")]
     NotRetryable(&'static str),
-    #[error("a step that is {0} can't be skipped")]
+    #[error("the step can't be skipped; its status is `{0}`")]
     NotSkippable(&'static str),
-    #[error("this step can't be {0}")]
+    #[error("a step of this kind can't be {0}")]
     Never(&'static str),
 }
 
@@ -265,7 +265,7 @@ impl Workflow {
             Ended::Stale(reason) => {
                 let again = step.attempt < ATTEMPTS && self.cancelled_by.is_none();
                 if again {
-                    self.end(at, StepStatus::Error, format!("{reason}; planned anew"), now);
+                    self.end(at, StepStatus::Error, format!("{reason}; a new plan is made"), now);
                     self.again(at, false, now, ids);
                 } else {
                     self.end(at, StepStatus::Error, reason, now);
@@ -418,7 +418,7 @@ impl Workflow {
                 self.end(at, StepStatus::DeniedSkipped, denied, now);
                 let reason = format!("{name} was denied by {by}");
                 self.skip_rest(at, &reason, now);
-                self.keep_below(at, &format!("{reason}: what it stands on is kept"), now);
+                self.keep_below(at, &format!("{reason}: what it needs is kept"), now);
                 if response == Response::DenySkipDependents {
                     self.skip_dependents(at, &reason, now);
                 }
@@ -438,7 +438,7 @@ impl Workflow {
             return Err(Refused::Over(WorkflowStatus::Cancelled.as_str()));
         }
         if !step.work.is_retryable() {
-            return Err(Refused::Never("tried again"));
+            return Err(Refused::Never("retried"));
         }
         if !self.can_retry(step) {
             return Err(Refused::NotRetryable(step.status.as_str()));
@@ -473,7 +473,7 @@ impl Workflow {
         self.reopen();
         if whole {
             self.skip_rest(at, &format!("{title} was {skipped}"), now);
-            self.keep_below(at, &format!("{title} was {skipped}: what it stands on is kept"), now);
+            self.keep_below(at, &format!("{title} was {skipped}: what it needs is kept"), now);
         }
         Ok(())
     }
@@ -525,7 +525,7 @@ impl Workflow {
                 self.steps[at].answer = Some(Answer { response, by, note, at: cx.now, digest });
                 self.end(at, StepStatus::Approved, why, cx.now);
             } else if step.asked_at.is_some_and(|asked| asked.plus_s(cx.answer_s) <= cx.now) {
-                self.end(at, StepStatus::ApprovalExpired, "nobody answered in time", cx.now);
+                self.end(at, StepStatus::ApprovalExpired, "nobody approved it in time", cx.now);
             }
         }
     }

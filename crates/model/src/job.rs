@@ -54,8 +54,25 @@ pub enum JobEvent {
     Settle(Outcome),
 }
 
+/// What can't be done, as an error says it.
+impl fmt::Display for JobEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Claim => "it can't be claimed",
+            Self::HandBack => "it can't be handed back",
+            Self::Start => "it can't be started",
+            Self::Vanish => "its execution can't be lost",
+            Self::Revive => "its execution can't continue",
+            Self::Retry => "it can't be retried",
+            Self::Withdraw(_) => "it can't be ended before its start",
+            Self::Result(_) => "it takes no result",
+            Self::Settle(_) => "its outcome can't be recorded: only a job whose result is unknown can be settled",
+        })
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a job that is {state} can't {event:?}")]
+#[error("the job is `{state}`, so {event}")]
 pub struct IllegalTransition {
     pub state: JobState,
     pub event: JobEvent,

@@ -115,9 +115,9 @@ pub fn reason(s: &Situation<'_>) -> String {
             format!("group {} is busy with job {} ({} of {slots} slots taken)", s.group, busy[0], busy.len())
         }
         Some(_) | None if s.ahead >= QUEUE_COUNTED => {
-            format!("{QUEUE_COUNTED} or more jobs of group {} stand before it", s.group)
+            format!("{QUEUE_COUNTED} or more jobs of group {} are ahead of it", s.group)
         }
-        Some(_) | None if s.ahead > 0 => format!("{} jobs of group {} stand before it", s.ahead, s.group),
+        Some(_) | None if s.ahead > 0 => format!("{} jobs of group {} are ahead of it", s.ahead, s.group),
         Some(_) | None => "about to be taken by the runner".into(),
     }
 }

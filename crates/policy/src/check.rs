@@ -96,7 +96,7 @@ pub(crate) fn load(contents: &str) -> Result<(Engine, Info), PolicyError> {
     calls::check(engine.get_modules())?;
     let package = calls::package(&module);
     if !PACKAGES.contains(&package.as_str()) {
-        let message = format!("the package is `{package}`: only rules of `package {}` are looked at", PACKAGES[0]);
+        let message = format!("the package is `{package}`: Ferry reads only rules of `package {}`", PACKAGES[0]);
         return Err(PolicyError::at(&module.package.span, message));
     }
     let has = |name: &str| module.policy.iter().any(|rule| calls::rule_name(rule).as_deref() == Some(name));

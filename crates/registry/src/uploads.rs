@@ -170,7 +170,7 @@ impl Registry {
             let invalid = || Refusal::new(Code::BlobUploadInvalid, "Content-Range is not `START-END`");
             let (from, count) = range.to_str().ok().and_then(piece_range).ok_or_else(invalid)?;
             if from != start {
-                let text = format!("the upload goes on at byte {start}, not at {from}");
+                let text = format!("the upload continues at byte {start}, not at {from}");
                 let refusal = Refusal::new(Code::RangeInvalid, text).with(RANGE, header(&shown_range(start)));
                 return Err(refusal.with(LOCATION, header(&location(at, &open.upload.id))));
             }

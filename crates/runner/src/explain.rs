@@ -100,7 +100,10 @@ pub fn text(e: &Value) -> String {
     let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     row("state directory", plain(&e["state_dir"]));
     if e["joined"] == false {
-        row("session", "none: this runner has not joined a control plane; it talks to nobody and runs nothing".into());
+        row(
+            "session",
+            "none: this runner has not joined a control plane; it connects to nothing and runs nothing".into(),
+        );
     } else {
         let r = &e["runner"];
         row("runner", format!("{} ({} runner {})", plain(&r["name"]), plain(&r["kind"]), plain(&r["id"])));
@@ -115,6 +118,9 @@ pub fn text(e: &Value) -> String {
         ),
     );
     row("install's key", plain(&e["install_key"]));
+    if let Some(advice) = e["install_key_advice"].as_str() {
+        row("", format!("WARNING: {advice}"));
+    }
     if e["cluster"].is_string() {
         row("Kubernetes cluster", plain(&e["cluster"]));
     }
@@ -137,7 +143,7 @@ pub fn text(e: &Value) -> String {
         }
         row("works as", plain(&e["identity"]));
         if e["runs_as_root"] == true {
-            row("", "WARNING: this is root; run it as a user of its own (docs/operations.md)".into());
+            row("", "WARNING: this user is root; run the runner as its own user (docs/operations.md)".into());
         }
         for path in e["extra_paths_for_scripts"].as_array().into_iter().flatten() {
             row("scripts may also use", plain(path));
@@ -148,9 +154,6 @@ pub fn text(e: &Value) -> String {
             "REFUSED: only scripts that are part of the app's config are run"
         };
         row("ad hoc actions", ad_hoc.into());
-        if let Some(advice) = e["install_key_advice"].as_str() {
-            row("", format!("WARNING: {advice}"));
-        }
         for (group, slots) in e["job_groups"].as_object().into_iter().flatten() {
             row("takes jobs of group", format!("{group}, {slots} at a time"));
         }

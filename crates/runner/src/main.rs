@@ -558,11 +558,11 @@ fn switch(look: &Look, on: bool) -> anyhow::Result<ExitCode> {
     if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
         rustix::process::kill_process(pid, rustix::process::Signal::USR1)?;
     }
-    let running =
-        if pid.is_some() { "the running process is told" } else { "no process runs; it counts from the next start" };
-    match on {
-        true => println!("enabled: jobs are taken again ({running})"),
-        false => println!("disabled: no jobs are taken, running ones are interrupted ({running})"),
+    match (on, pid.is_some()) {
+        (true, true) => println!("enabled: the runner takes jobs again"),
+        (true, false) => println!("enabled: the runner will take jobs when it is started (no process is running)"),
+        (false, true) => println!("disabled: the runner interrupts its jobs and takes no new ones"),
+        (false, false) => println!("disabled: the runner will take no jobs when it is started (no process is running)"),
     }
     Ok(ExitCode::SUCCESS)
 }

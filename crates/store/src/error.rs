@@ -29,7 +29,7 @@ pub enum StoreError {
     Revoked,
     #[error("the credential is unknown or revoked")]
     CredentialRefused,
-    #[error("the log goes on at chunk {next_seq}")]
+    #[error("the next chunk of the log is {next_seq}")]
     LogOutOfOrder { next_seq: u64 },
     #[error(transparent)]
     Transition(#[from] IllegalTransition),

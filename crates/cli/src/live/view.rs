@@ -340,6 +340,8 @@ const WORTH_STAYING: u8 = 2;
 fn weight(step: &WorkflowStep) -> u8 {
     match step.status.status.as_str() {
         "approval-awaiting" => 4,
+        // A plan that only waited when another step failed.
+        "not-attempted" if step.retryable => 1,
         _ if step.retryable => 3,
         "in-progress" => 2,
         "pending" | "not-attempted" | "discarded" => 0,

@@ -64,16 +64,17 @@ fn walk(value: &Value, root: &Value, data: &Data, path: &str, problems: &mut Vec
 /// What is missing now may come: with the first deploy, or with the first run of an action.
 fn explain(error: &TemplateError, template: Option<&Template>, root: &Value) -> String {
     let missing = error.message.contains("map has no entry for key");
-    if missing && let Some(component) = template.and_then(|template| not_deployed(template, root)) {
-        return format!("{error}: component `{component}` is not deployed, so it has no outputs; deploy it first");
+    if missing && let Some((component, failed)) = template.and_then(|template| without_outputs(template, root)) {
+        let why = if failed { "its last deploy did not succeed" } else { "it is not deployed" };
+        return format!("{error}: component `{component}` has no outputs, because {why}; deploy it first");
     }
-    let dig = missing.then(|| "it may come later; `dig` gives a default until then".to_owned());
+    let dig = missing.then(|| "to use a default until it exists, use `dig`".to_owned());
     let hint = error.hint.clone().or(dig).map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{error}{hint}")
 }
 
-/// The first component whose outputs a template needs, and which has none since it is not deployed.
-fn not_deployed(template: &Template, root: &Value) -> Option<String> {
+/// The first component whose outputs a template needs, and which has none since it is not deployed, or since its deploy failed.
+fn without_outputs(template: &Template, root: &Value) -> Option<(String, bool)> {
     let components = &root["nuon"]["components"];
     template.references().iter().filter(|reference| !reference.optional).find_map(|reference| {
         let keys = reference.path.iter().map_while(|segment| match segment {
@@ -84,7 +85,10 @@ fn not_deployed(template: &Template, root: &Value) -> Option<String> {
         let ["nuon", "components", name, "outputs", ..] = keys[..] else { return None };
         let component = &components[name];
         let gone = component["populated"] == false || component["status"] == PartStatus::Inactive.as_str();
-        gone.then(|| name.to_owned())
+        let failed =
+            [PartStatus::Error, PartStatus::Unknown].iter().any(|status| component["status"] == status.as_str())
+                && component["outputs"].as_object().is_none_or(Map::is_empty);
+        (gone || failed).then(|| (name.to_owned(), !gone))
     })
 }
 
@@ -125,7 +129,10 @@ mod tests {
             render(&json!("{{ .nuon.components.db.outputs.url }}"), &root).problems.remove(0).message
         };
         for told in [at(false, ""), at(true, "inactive")] {
-            assert!(told.contains("component `db` is not deployed"), "{told}");
+            assert!(told.contains("component `db` has no outputs, because it is not deployed"), "{told}");
+        }
+        for told in [at(true, "error"), at(true, "unknown")] {
+            assert!(told.contains("has no outputs, because its last deploy did not succeed"), "{told}");
         }
         assert!(at(true, "active").contains("map has no entry for key"));
     }

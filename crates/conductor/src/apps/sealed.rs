@@ -103,7 +103,7 @@ impl InstallTree {
         if !stays {
             let names: Vec<String> = self.sealed.iter().map(|sealed| sealed.path.join(".")).collect();
             let message = format!(
-                "a function of a template is used on a sensitive output ({}): only the runner can read it, so it can only stand as it is",
+                "a template applies a function to a sensitive output ({}): only the runner can read the value, so a template can only pass it on unchanged",
                 names.join(", ")
             );
             rendering.problems.push(Problem { path: String::new(), message });

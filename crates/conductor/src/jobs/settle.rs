@@ -13,14 +13,14 @@ use crate::error::Result;
 /// Why a job is not settled as finished.
 #[derive(Debug, thiserror::Error)]
 pub enum SettleError {
-    #[error("an unknown job is settled as finished, failed or cancelled")]
+    #[error("the outcome of a job is `finished`, `failed` or `cancelled`")]
     Outcome,
     #[error("job {job} can't be settled as finished: it saved no state of {target}, so its outputs are not known")]
     NoState { job: JobId, target: String },
     #[error("job {job} can't be settled as finished: its last state of {target} is quarantined as revision {revision}")]
     Quarantined { job: JobId, target: String, revision: String },
     #[error(
-        "job {job} can't be settled as finished: the runner still holds a state of {target} that it could not deliver"
+        "job {job} can't be settled as finished: the runner still holds a state of {target} that it could not upload"
     )]
     OnRunner { job: JobId, target: String },
     #[error("job {job} can't be settled as finished: the state of {target} that it saved still has {count} resources")]
@@ -37,19 +37,19 @@ pub enum SettleError {
 impl SettleError {
     /// What to do instead.
     pub fn hint(&self) -> Option<String> {
-        let again = "settle it as failed, then retry its step: that makes a new plan, and asks";
+        let again = "settle the job as failed, then retry its step: it makes a new plan and asks for an approval";
         match self {
             Self::NoState { .. } => Some(format!(
-                "look at what exists in the customer's account. What the job created, and no state knows, is created again by a retry: import it first, or delete it (docs/errors/state_lost.md). Then {again}"
+                "check what exists in the customer's account. Import or delete what the job created, or a retry creates it again (docs/errors/state_lost.md). Then {again}"
             )),
             Self::MissingOutputs { .. } | Self::StillThere { .. } | Self::Unfinished { .. } => Some(again.to_owned()),
             Self::Quarantined { target, revision, .. } => {
                 let of = target
                     .strip_prefix("components/")
                     .map_or_else(|| "--sandbox".to_owned(), |n| format!("--component {n}"));
-                Some(format!("restore it with `ferry states restore INSTALL {of} --revision {revision}`, {again}"))
+                Some(format!("restore it with `ferry states restore INSTALL {of} --revision {revision}`, then {again}"))
             }
-            Self::OnRunner { .. } => Some("wait until the runner has delivered it, then look again".to_owned()),
+            Self::OnRunner { .. } => Some("wait until the runner has uploaded it, then try again".to_owned()),
             Self::Outcome => None,
         }
     }

@@ -187,7 +187,7 @@ impl<'a> WorkflowContext<'a> {
             let plan = plan_of(workflow, step);
             let (basis, _) = self.basis(step).await?;
             if plan.is_none_or(|plan| plan.basis != basis) {
-                let reason = "what the plan was made of has changed".to_owned();
+                let reason = "the config, an input or a state that the plan was made from has changed".to_owned();
                 return Ok(Known::Ended(Ended::Stale(reason)));
             }
         }
@@ -442,7 +442,7 @@ impl<'a> WorkflowContext<'a> {
         let told = ["break_glass_role_arns", "custom_role_arns"];
         let switched_on = told.iter().any(|of| stack["outputs"][of].get(&role).is_some());
         Ok(match enabled {
-            None => Err(format!("role `{role}`, which {} names, is none of the app's roles", chosen.by)),
+            None => Err(format!("role `{role}`, which {} names, is not a role of the app", chosen.by)),
             Some(false) if !switched_on => Err(format!(
                 "role `{role}`, which {} names, is switched off; the customer can switch it on in the stack",
                 chosen.by

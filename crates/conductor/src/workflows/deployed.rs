@@ -67,7 +67,7 @@ impl WorkflowContext<'_> {
                 why.push(match job.state {
                     JobState::Unknown => format!("the outcome of job {id}, the last apply of {target}, is unknown"),
                     state => {
-                        format!("job {id}, the last apply of {target}, is {state}: what it left behind is not certain")
+                        format!("job {id}, the last apply of {target}, is {state} and may have left something behind")
                     }
                 });
             }

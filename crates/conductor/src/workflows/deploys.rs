@@ -286,20 +286,20 @@ impl WorkflowContext<'_> {
         }];
         if !done.is_empty() {
             told.push(match step.work.is_teardown() {
-                true => format!("Destroyed, and still in the state: {}", named(done)),
-                false => format!("Done, and not in the state: {}", named(done)),
+                true => format!("Destroyed, but still in the saved state: {}", named(done)),
+                false => format!("Done, but not in the saved state: {}", named(done)),
             });
         }
         if !begun.is_empty() {
-            told.push(format!("Begun, and not known to have ended: {}", named(begun)));
+            told.push(format!("Started, result unknown: {}", named(begun)));
         }
         let of = step.work.component().map_or_else(|| "--sandbox".to_owned(), |name| format!("--component {name}"));
         let install = &self.install.name;
         told.push(match step.work.is_teardown() {
-            true => "Some of it may be destroyed already; a retry plans again, and asks".to_owned(),
+            true => "Some resources may be destroyed already. A retry makes a new plan and asks for an approval".to_owned(),
             false => format!(
-                "`ferry states history {install} {of}` shows whether a state was rescued: restore that first. Import what exists and no state knows, or delete it: a retry plans from the state, and asks. Or record the outcome with `ferry jobs settle {}`",
-                job.id
+                "If `ferry states history {install} {of}` lists a quarantined state, restore it. Import or delete resources that exist and are in no state, or a retry creates them again. Then run `ferry jobs settle {}` to record the outcome, or `ferry steps retry {}` to make a new plan",
+                job.id, step.id
             ),
         });
         Ok(told.join(". "))

@@ -18,7 +18,7 @@ use engine::{
     Context, Ended, Event, Held, Lock, OnError, Refused, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
 };
 use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, TraceContext, WorkflowId};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use store::{
     ApprovalOption, Given, Idempotency, Install, InstallInputs, Pin, PlannedWorkflow, StepRow, StoreError,
@@ -59,8 +59,9 @@ pub struct Body {
     /// The version was chosen by a person: it may be older than what is deployed.
     #[serde(default)]
     pub chosen: bool,
-    /// Where the install stays from the first thing on that this workflow applies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Where the install stays from the first thing on that this workflow applies. `null` says something else than a missing field: the
+    /// install follows the newest version again.
+    #[serde(default, deserialize_with = "written_pin", skip_serializing_if = "Option::is_none")]
     pub pin: Option<Pin>,
     /// The role that its steps are carried out with, where who started it has named one.
     #[serde(default)]
@@ -71,6 +72,11 @@ pub struct Body {
     /// The request that started it, where that is traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+}
+
+/// A pin that was written, also one to no version, which is `null`.
+fn written_pin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Pin>, D::Error> {
+    Pin::deserialize(deserializer).map(Some)
 }
 
 impl Body {

@@ -182,13 +182,13 @@ fn policies(checker: &mut Checker) {
             checker.say(said.hint(format!("write `engine = \"{wanted}\"`")), format!("{path}/engine"));
         }
         if !cluster && !policy.contents.is_empty() && !policy.contents.lines().any(is_own_package) {
-            let said = error(Code::BadPolicy, "only rules of `package nuon` are looked at");
+            let said = error(Code::BadPolicy, "Ferry reads only rules of `package nuon`");
             checker.say(said.hint("write `package nuon` at the top"), format!("{path}/contents"));
         }
         let all = policy.components.iter().any(|name| name == "*");
         if all && policy.components.len() > 1 {
             checker.say(
-                error(Code::ExclusiveKeys, "`*` stands for all components, and stands alone"),
+                error(Code::ExclusiveKeys, "`*` means all components; it can't be combined with others"),
                 format!("{path}/components"),
             );
         }

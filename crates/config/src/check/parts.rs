@@ -84,7 +84,7 @@ impl Input {
             _ => {}
         }
         if !self.options.is_empty() && !self.options.iter().any(|option| option == value) {
-            return Err(format!("is none of `{}`", self.options.join("`, `")));
+            return Err(format!("is not one of `{}`", self.options.join("`, `")));
         }
         for (bound, is_min, word) in [(&self.min, true, "less"), (&self.max, false, "more")] {
             let Some(limit) = bound.as_deref().and_then(|bound| bound.trim().parse::<f64>().ok()) else { continue };

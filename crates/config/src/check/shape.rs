@@ -65,7 +65,9 @@ fn hint(table: &'static Table, field: &Field, object: &Map<String, Value>) -> St
     let known = |values: &[&str]| values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
     let doc = format!("`{}`: {}", field.key, field.doc.trim());
     match (swallowed, &field.shape) {
-        (Some(other), _) => format!("`{}` stands below `[{}]` and is part of it; move it above", field.key, other.key),
+        (Some(other), _) => {
+            format!("`{}` is below `[{}]`, so it is part of that table; move it above", field.key, other.key)
+        }
         (None, Shape::Choice(values) | Shape::Renamed(values, _)) => format!("{doc} One of {}", known(values)),
         (None, Shape::Tables(_)) => format!("{doc} Write `[[{}]]`", field.key),
         (None, Shape::Table(_)) if table.name == AppConfig::TABLE.name => {

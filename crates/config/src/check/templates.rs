@@ -68,7 +68,7 @@ pub(super) fn check(checker: &mut Checker, templates: &[Template]) {
             break;
         }
         if let Some(place) = template.dotless {
-            let said = warning(Code::TemplateDot, "`{{nuon.` is not a template, and stays as it is")
+            let said = warning(Code::TemplateDot, "`{{nuon.` is not a template; Ferry leaves it as it is")
                 .hint("write `{{.nuon.`, with a dot");
             checker.problems.push(Problem { place: Some(place), ..said.at(&template.path) });
         }

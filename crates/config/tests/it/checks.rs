@@ -29,7 +29,7 @@ fn keys() {
         ),
         (
             &[("runner.toml", "[env_vars]\nrunner_type = \"aws\"\n")],
-            &["runner.toml:1:1 error missing_key `runner_type` is missing | `runner_type` stands below `[env_vars]`"],
+            &["runner.toml:1:1 error missing_key `runner_type` is missing | `runner_type` is below `[env_vars]`"],
         ),
         (
             &[("runner.toml", "runner_type = \"local\"\n[[env_var]]\nname = \"A\"\n")],
@@ -252,7 +252,7 @@ fn values_of_inputs() {
         ),
         (
             &[("inputs.toml", &input("string", "\"huge\"\noptions = [\"small\", \"large\"]"))],
-            &["inputs.toml:10:11 warning bad_value the default of `who` is none of `small`, `large`"],
+            &["inputs.toml:10:11 warning bad_value the default of `who` is not one of `small`, `large`"],
         ),
         (
             &[("inputs.toml", &input("number", "0\nmin = 1\nmax = 5"))],
@@ -303,7 +303,7 @@ fn secrets_and_roles() {
         ),
         (
             &[("policies.toml", "[[policy]]\ntype = \"sandbox\"\ncontents = \"package other\"\n")],
-            &["policies.toml:3:12 error bad_policy only rules of `package nuon` are looked at"],
+            &["policies.toml:3:12 error bad_policy Ferry reads only rules of `package nuon`"],
         ),
         (&[("permissions/r.toml", role)], &["permissions/r.toml:1:1 error missing_key `policies`"]),
         (

@@ -423,7 +423,7 @@ fn a_teardown_that_is_skipped_keeps_what_it_stands_on() {
             ["plan teardown api", "plan teardown db", "deprovision sandbox plan", "deprovision sandbox apply plan"]
         {
             assert_eq!(run.status(name), StepStatus::AutoSkipped, "{name}");
-            assert!(run.step(name).reason.ends_with("what it stands on is kept"), "{}", run.step(name).reason);
+            assert!(run.step(name).reason.ends_with("what it needs is kept"), "{}", run.step(name).reason);
         }
         // What is beside it goes on.
         run.plan("plan teardown queue", CHANGE);

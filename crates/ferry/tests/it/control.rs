@@ -186,7 +186,7 @@ async fn disable_works_without_the_server_lasts_and_is_told_when_it_can_be() {
     system.kill_server();
     let dir = runner.state_dir.display().to_string();
     let output = run(system.runner_command(&["disable", "--state-dir", &dir])).await;
-    assert!(output.status.success() && shown(&output).contains("the running process is told"), "{}", shown(&output));
+    assert!(output.status.success() && shown(&output).contains("the runner interrupts its jobs"), "{}", shown(&output));
     system.until_quiet().await;
     assert_eq!(system.lines("script"), ["begin"], "interrupted, with the server down");
     // It lasts across a restart of the process.

@@ -80,6 +80,6 @@ async fn a_customer_can_switch_ad_hoc_actions_off() {
         assert!(explained.contains(wanted), "{wanted}: {explained}");
     }
     let root = rustix::process::geteuid().is_root();
-    assert_eq!(explained.contains("this is root"), root, "{explained}");
+    assert_eq!(explained.contains("this user is root"), root, "{explained}");
     send(runner.pid(), Signal::TERM);
 }

@@ -124,7 +124,7 @@ async fn roles_fail_closed() {
     let other = json!({ "type": "action_workflow_run", "action": "fix", "role": "other" });
     let id = rehearsal.start("one", other).await;
     let failed = rehearsal.until(&id, "error").await;
-    assert!(failed.status.status_human_description.contains("none of the app's roles"), "{failed:?}");
+    assert!(failed.status.status_human_description.contains("is not a role of the app"), "{failed:?}");
 
     // The customer switches it on: the stack tells.
     let (_, stack) = ask(&system, &rehearsal, "GET", "/v1/installs/one/stack", json!({})).await;

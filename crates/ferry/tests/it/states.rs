@@ -225,7 +225,7 @@ async fn an_earlier_state_comes_back_under_a_new_serial() {
     assert!(stderr(&shop.ferry(&words, 2).await).contains("needs confirmation; pass `--yes`"));
     let current = restore(&before.state_id);
     let current: Vec<&str> = current.iter().map(String::as_str).chain(["--yes"]).collect();
-    assert!(stderr(&shop.ferry(&current, 5).await).contains("is the state of components/db already"));
+    assert!(stderr(&shop.ferry(&current, 5).await).contains("is already the active state of components/db"));
     let foreign = shop.workspace("components/web").await.state_id;
     let foreign = restore(&foreign);
     let foreign: Vec<&str> = foreign.iter().map(String::as_str).chain(["--yes"]).collect();

@@ -506,6 +506,9 @@ async fn what_changes_meanwhile_is_not_lost() {
     assert_eq!(rehearsal.until(&update, "success").await.config_version, 1);
     let newest = rehearsal.done("one", json!({ "type": "deploy_components" })).await;
     assert_eq!(newest.config_version, 2);
+    assert_eq!(client.install("one").await.unwrap().kept_at_version, None, "who deploys everything stays no longer");
+    let update = set("five").await;
+    assert_eq!(rehearsal.until(&update, "success").await.config_version, 2);
 
     // What the app does not have any more is torn down all the same.
     fs_err::remove_file(system.root().join("app/components/queue.toml")).unwrap();
@@ -525,5 +528,5 @@ async fn what_changes_meanwhile_is_not_lost() {
     assert!(output.status.success(), "{}", shown(&output));
     let over = rehearsal.done("one", json!({ "type": "deprovision" })).await;
     assert_eq!(step(&over, "teardown queue").status.status, "success");
-    assert_eq!(set("five").await, "", "nothing is there to be updated");
+    assert_eq!(set("six").await, "", "nothing is there to be updated");
 }

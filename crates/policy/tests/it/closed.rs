@@ -22,7 +22,7 @@ fn what_can_t_be_evaluated_denies() {
         ("", "it can't be read: line 1, column"),
         ("package nuon\ndeny contains", "it can't be read: line 2, column"),
         ("package nuon\ndeny[msg] { msg := }", "it can't be read: line 2, column"),
-        ("package other\ndeny contains \"x\"", "the package is `other`: only rules of `package nuon` are looked at"),
+        ("package other\ndeny contains \"x\"", "the package is `other`: Ferry reads only rules of `package nuon`"),
         ("package nuon", "it has neither a rule `deny` nor a rule `warn`"),
         ("package nuon\nallow := true", "it has neither a rule `deny` nor a rule `warn`"),
         ("package nuon\ndeny contains msg if true", "var msg is unsafe"),

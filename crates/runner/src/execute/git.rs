@@ -332,7 +332,7 @@ impl Git<'_> {
         let mut done = false;
         for again in [false, true] {
             if again {
-                run.say(Some(step), "the runner's copy of the repository is of no use; fetching it anew");
+                run.say(Some(step), "the runner's copy of the repository is unusable; fetching it again");
                 remove_tree(&repository)?;
                 remove_tree(place)?;
             }

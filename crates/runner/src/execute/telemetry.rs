@@ -168,7 +168,7 @@ async fn answer(token: &str, sender: &mpsc::Sender<Message>, request: Request<In
     let packed = match header(&CONTENT_ENCODING).unwrap_or_default() {
         "" | "identity" => false,
         "gzip" => true,
-        _ => return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send it as it is, or with gzip"),
+        _ => return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send it uncompressed, or with gzip"),
     };
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX as usize).collect().await;
     let Ok(body) = body.map(http_body_util::Collected::to_bytes) else {

@@ -247,8 +247,8 @@ impl Remote {
         }
         let parameter = |name: &str| parameter(challenge, name);
         let realm = parameter("realm").filter(|realm| realm.starts_with("http"));
-        let realm =
-            realm.ok_or_else(|| OciError::Bad(format!("{} lets nobody in and does not say how", self.host())))?;
+        let realm = realm
+            .ok_or_else(|| OciError::Bad(format!("{} requires a login and doesn't say which kind", self.host())))?;
         let mut request = self.http.get(&realm).timeout(CALL);
         for name in ["service", "scope"] {
             if let Some(value) = parameter(name) {

@@ -126,7 +126,7 @@ fn unpack(headers: &HeaderMap, body: bytes::Bytes) -> ApiResult<bytes::Bytes> {
         }
         other => {
             let text = format!("`{other}` is no encoding that is taken here");
-            Err(ApiError::new(ErrorCode::UnsupportedMediaType, text).hint("send it as it is, or with gzip"))
+            Err(ApiError::new(ErrorCode::UnsupportedMediaType, text).hint("send it uncompressed, or with gzip"))
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Res
         },
         Installs::Get { name } => match client.install(&name).await {
             Ok(install) => {
-                show(out, &install)?;
+                show(client, out, &install).await?;
                 if !out.json {
                     out.line("")?;
                     install_views::components(client, out, &name).await?;
@@ -206,7 +206,7 @@ async fn set(client: &Client, out: &Output, args: SetInstall) -> Result<()> {
     };
     match client.update_install(&args.name, &body).await {
         Ok(install) => {
-            show(out, &install)?;
+            show(client, out, &install).await?;
             if renamed && !out.json {
                 out.note("renaming deploys nothing; templates that read `.nuon.install.name` see the new name at the next deploy");
             }
@@ -255,7 +255,7 @@ async fn label(client: &Client, out: &Output, name: &str, labels: Vec<Label>) ->
         answer = Some(client.add_install_labels(name, &AddInstallLabels { labels: set }).await);
     }
     match answer {
-        Some(Ok(install)) => show(out, &install),
+        Some(Ok(install)) => show(client, out, &install).await,
         Some(Err(error)) => Err(explain(client, Kind::Install, name, error).await),
         None => Ok(()),
     }
@@ -306,7 +306,7 @@ async fn create(client: &Client, out: &Output, args: CreateInstall) -> Result<()
     if !out.json {
         out.success(&format!("install `{}` is created", install.name));
     }
-    show(out, &install)?;
+    show(client, out, &install).await?;
     if !out.json && !install.workflow_id.is_empty() {
         out.hint(&format!(
             "provisioning has started; run `ferry workflows watch {}` to follow it",
@@ -402,14 +402,16 @@ fn versions(install: &Install) -> String {
     }
 }
 
-fn show(out: &Output, install: &Install) -> Result<()> {
+async fn show(client: &Client, out: &Output, install: &Install) -> Result<()> {
     if out.json {
         return Ok(out.json(install)?);
     }
+    // People know apps by their names.
+    let app = client.app(install.app_id.as_str()).await.map_or_else(|_| install.app_id.to_string(), |app| app.name);
     out.pairs(vec![
         ("name", strong(&install.name)),
         ("id", cell(&install.id)),
-        ("app", cell(&install.app_id)),
+        ("app", cell(app)),
         ("cloud", cell(place(install))),
         ("runner", cell(&install.runner_id)),
         ("runner status", status(&install.runner_status)),

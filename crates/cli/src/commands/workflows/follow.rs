@@ -9,7 +9,7 @@ use api::control::{CreateWorkflow, Workflow, WorkflowStep};
 use serde_json::{Value, json};
 
 use super::plans::summary;
-use super::{plan, respond, took};
+use super::{noted, plan, respond, took};
 use crate::args::Start;
 use crate::commands::{Kind, explain};
 use crate::error::{CliError, Exit, Result};
@@ -168,8 +168,7 @@ async fn watch_lines(client: &Client, out: &Output, id: &str) -> Result<u8> {
 }
 
 fn line(out: &Output, step: &WorkflowStep) -> Result<()> {
-    let note =
-        [summary(step.changes.as_ref()), step.status.status_human_description.clone(), took(step.execution_time)];
+    let note = [noted(step, summary(step.changes.as_ref())), took(step.execution_time)];
     let note: Vec<&str> = note.iter().map(String::as_str).filter(|note| !note.is_empty()).collect();
     let note = if note.is_empty() { String::new() } else { format!("  ({})", note.join("; ")) };
     Ok(out.line(format!("{:<18} {}{note}", step.status.status, step.name))?)
@@ -224,7 +223,7 @@ fn tell_end(out: &Output, workflow: &Workflow) {
         "cancelled" => out.warn(&format!("{kind} of `{name}` was cancelled")),
         _ => {
             out.failure(&format!("{kind} of `{name}` failed: {why}"));
-            if let Some(step) = workflow.steps.iter().find(|step| step.retryable) {
+            if let Some(step) = to_retry(&workflow.steps) {
                 let skips = match step.name.contains("teardown") || step.name.starts_with("deprovision") {
                     true => "keep it and what it depends on, and continue with the rest",
                     false => "continue without it",
@@ -236,6 +235,12 @@ fn tell_end(out: &Output, workflow: &Workflow) {
             }
         }
     }
+}
+
+/// The step that a person would retry: one that failed, before a plan that only waited when the workflow ended.
+fn to_retry(steps: &[WorkflowStep]) -> Option<&WorkflowStep> {
+    let failed = |step: &&WorkflowStep| step.retryable && step.status.status != "not-attempted";
+    steps.iter().find(failed).or_else(|| steps.iter().find(|step| step.retryable))
 }
 
 /// How to do what an incomplete workflow has left.
@@ -292,4 +297,24 @@ async fn ask(client: &Client, out: &Output, workflow: &Workflow, step: &Workflow
         other => other?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_names_the_step_that_failed() {
+        let step = |id: &str, status: &str| {
+            serde_json::from_value::<WorkflowStep>(json!({
+                "id": id, "workflow_id": "wfl1", "name": id, "idx": 0, "group_idx": 0, "group_retry_idx": 0,
+                "execution_type": "approval", "status": { "status": status }, "created_at": "2026-11-18T00:00:00Z",
+                "retryable": true,
+            }))
+            .unwrap()
+        };
+        let steps = [step("stp1", "not-attempted"), step("stp2", "error")];
+        assert_eq!(to_retry(&steps).unwrap().id, "stp2", "the first is a plan that nobody answered before the end");
+        assert_eq!(to_retry(&steps[..1]).unwrap().id, "stp1");
+    }
 }

@@ -84,12 +84,18 @@ fn took(nanoseconds: i64) -> String {
     if nanoseconds > 0 { short(Duration::from_nanos(nanoseconds as u64)) } else { String::new() }
 }
 
-fn step_row(step: &WorkflowStep) -> Vec<Cell> {
-    let mut note = step.status.status_human_description.clone();
-    let changes = plan_summary(step);
-    if !changes.is_empty() {
-        note = if note.is_empty() { changes } else { format!("{changes}; {note}") };
+/// What a plan would change, and what there is to say about the step.
+fn noted(step: &WorkflowStep, changes: String) -> String {
+    let said = step.status.status_human_description.as_str();
+    match (changes.as_str(), said) {
+        ("", _) => said.to_owned(),
+        (_, "") | ("no changes", "the plan changes nothing") => changes,
+        _ => format!("{changes}; {said}"),
     }
+}
+
+fn step_row(step: &WorkflowStep) -> Vec<Cell> {
+    let note = noted(step, plan_summary(step));
     vec![
         strong(&step.name),
         status(&step.status.status),

@@ -179,10 +179,7 @@ impl Lane {
     /// What nobody knows is planned again, shown again, and asked for again; no lock is in the way.
     async fn retry(&mut self, id: &str, step: &WorkflowStep) {
         let told = &step.status.status_human_description;
-        assert!(
-            told.contains("Begun, and not known to have ended: terraform_data.it") || told.contains("is unknown"),
-            "{told}"
-        );
+        assert!(told.contains("Started, result unknown: terraform_data.it") || told.contains("is unknown"), "{told}");
         let before = self.applied();
         self.stage.client().retry_step(id, &step.id).await.unwrap();
         let plan = self.stage.until_step(id, "sync and plan it", "approval-awaiting").await;
@@ -325,7 +322,7 @@ async fn what_a_killed_executor_has_made_is_kept_beside_the_state() {
     send(stage.system.executors()[0], Signal::KILL);
     let step = stage.until_step(&id, "apply it", "unknown").await;
     let told = &step.status.status_human_description;
-    let begun = told.split_once("Begun, and not known to have ended: ").map(|(_, begun)| begun);
+    let begun = told.split_once("Started, result unknown: ").map(|(_, begun)| begun);
     assert!(begun.is_some_and(|begun| begun.contains("fixture_thing.slow")), "{told}");
     // Neither Terraform nor a provider is left.
     stage.until_quiet().await;

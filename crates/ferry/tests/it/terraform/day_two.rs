@@ -104,7 +104,7 @@ async fn an_apply_without_a_state_is_not_settled_as_finished_and_holds_the_line(
     let refused = stage.client().settle_job(&job, &settle(Outcome::Finished)).await.unwrap_err();
     assert_eq!(refused.code(), Some(ErrorCode::Conflict));
     assert!(refused.to_string().contains("saved no state of components/it"), "{refused}");
-    assert!(refused.hint().unwrap_or_default().contains("import it first, or delete it"), "{refused:?}");
+    assert!(refused.hint().unwrap_or_default().contains("Import or delete what the job created"), "{refused:?}");
     // Another workflow, and all of its plans are approved beforehand.
     let other = stage.begin(json!({ "type": "manual_deploy", "component": "it", "approve_all": true })).await;
     let waiting = stage.until_step(&other, "sync and plan it", "approval-awaiting").await;

@@ -157,7 +157,7 @@ fn impossible(wanted: &config::Install, there: Option<There<'_>>, take_over: boo
     let Some(There { install, .. }) = there else { return };
     let (is, shall) = (crate::commands::installs::place(install), cloud(wanted));
     if is != shall {
-        say(format!("it runs in `{is}` and can't move to `{shall}`"));
+        say(format!("it is in `{is}` and can't move to `{shall}`"));
     }
     let keeper = keeper(install);
     if !keeper.is_empty() && keeper != MANAGED_BY && !take_over {
