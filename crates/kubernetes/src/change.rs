@@ -191,9 +191,12 @@ fn readable(object: &Value) -> Value {
 /// Lists whose items have names become tables by name, so that an item that moves is no change, and each is shown by its name.
 fn keyed(value: Value) -> Value {
     match value {
-        Value::Object(fields) => fields.into_iter().map(|(name, field)| (name, keyed(field))).collect::<Map<_, _>>().into(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, field)| (name, keyed(field))).collect::<Map<_, _>>().into()
+        }
         Value::Array(items) => {
-            let names: std::collections::BTreeSet<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
+            let names: std::collections::BTreeSet<&str> =
+                items.iter().filter_map(|item| item["name"].as_str()).collect();
             if items.is_empty() || names.len() != items.len() {
                 return Value::Array(items.into_iter().map(keyed).collect());
             }
@@ -231,7 +234,10 @@ mod tests {
         for (path, left) in [
             ("spec.replicas", json!({ "containers": object()["spec"]["containers"] })),
             ("spec.containers[*].image", json!({ "replicas": 3, "containers": [{ "name": "x" }, { "name": "y" }] })),
-            ("spec.containers[y].image", json!({ "replicas": 3, "containers": [{ "name": "x", "image": "1" }, { "name": "y" }] })),
+            (
+                "spec.containers[y].image",
+                json!({ "replicas": 3, "containers": [{ "name": "x", "image": "1" }, { "name": "y" }] }),
+            ),
             ("spec.containers[0]", json!({ "replicas": 3, "containers": [{ "name": "y", "image": "2" }] })),
             ("spec.nothing.here", object()["spec"].clone()),
         ] {

@@ -71,7 +71,9 @@ impl Inventory {
             return Err(InventoryError::Foreign);
         }
         let resources = document["resources"].as_array().cloned().unwrap_or_default();
-        let objects = resources.into_iter().map(|resource| serde_json::from_value(resource["instances"][0]["attributes"].clone()));
+        let objects = resources
+            .into_iter()
+            .map(|resource| serde_json::from_value(resource["instances"][0]["attributes"].clone()));
         Ok(Self {
             lineage: document["lineage"].as_str().unwrap_or_default().to_owned(),
             serial: document["serial"].as_u64().unwrap_or_default(),

@@ -16,7 +16,9 @@ pub enum ManifestError {
     Yaml(String),
     #[error("document {at} of the manifest is not an object: it needs `apiVersion`, `kind` and `metadata.name`")]
     NotAnObject { at: usize },
-    #[error("document {at} of the manifest ({kind}) has `generateName`: each apply would create another object. Give it a `name`")]
+    #[error(
+        "document {at} of the manifest ({kind}) has `generateName`: each apply would create another object. Give it a `name`"
+    )]
     GenerateName { at: usize, kind: String },
     #[error("the manifest names {0} twice")]
     Twice(String),
@@ -34,8 +36,8 @@ pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
             max_total_scalar_bytes: 256 << 20,
         },
     };
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple_with_options(text, options).map_err(|e| ManifestError::Yaml(one_line(&e.to_string())))?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
+        .map_err(|e| ManifestError::Yaml(one_line(&e.to_string())))?;
     let mut objects = Vec::new();
     for (at, document) in documents.into_iter().enumerate() {
         open(document, at + 1, LISTS_DEPTH_MAX, &mut objects)?;

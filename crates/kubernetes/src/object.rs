@@ -48,7 +48,8 @@ impl ObjectRef {
 
     /// Whether two names are of the same object, whatever version of its API they speak of.
     pub fn is_same(&self, other: &Self) -> bool {
-        (&self.group, &self.kind, &self.namespace, &self.name) == (&other.group, &other.kind, &other.namespace, &other.name)
+        (&self.group, &self.kind, &self.namespace, &self.name)
+            == (&other.group, &other.kind, &other.namespace, &other.name)
     }
 
     pub fn is_crd(&self) -> bool {

@@ -21,13 +21,15 @@ const SCHEDULING_S: i64 = 15;
 pub fn status_of(object: &Value, now_s: i64) -> Status {
     let metadata = &object["metadata"];
     if metadata["deletionTimestamp"].is_string() {
-        let holders: Vec<&str> = metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let holders: Vec<&str> =
+            metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         return Status::Terminating(match holders.is_empty() {
             true => "it is being deleted".to_owned(),
             false => format!("its deletion waits for the finalizers {}", holders.join(", ")),
         });
     }
-    if let (Some(asked), Some(seen)) = (metadata["generation"].as_i64(), object["status"]["observedGeneration"].as_i64())
+    if let (Some(asked), Some(seen)) =
+        (metadata["generation"].as_i64(), object["status"]["observedGeneration"].as_i64())
         && asked > seen
     {
         return Status::Progressing("its controller has not seen the latest change yet".to_owned());
@@ -47,7 +49,9 @@ pub fn status_of(object: &Value, now_s: i64) -> Status {
         ("batch", "Job") => job(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
         _ => match condition(object, "Ready") {
-            Some(ready) if ready.status == "False" || ready.status == "Unknown" => Status::Progressing(ready.told("it is not ready")),
+            Some(ready) if ready.status == "False" || ready.status == "Unknown" => {
+                Status::Progressing(ready.told("it is not ready"))
+            }
             _ => Status::Ready,
         },
     }
@@ -129,7 +133,8 @@ fn deployment(object: &Value) -> Status {
         return missing;
     }
     let bounded = object["spec"]["progressDeadlineSeconds"].as_i64().is_some_and(|limit| limit != i64::from(i32::MAX));
-    let rolled_out = progressing.as_ref().is_some_and(|it| it.status == "True" && it.reason == "NewReplicaSetAvailable");
+    let rolled_out =
+        progressing.as_ref().is_some_and(|it| it.status == "True" && it.reason == "NewReplicaSetAvailable");
     if bounded && !rolled_out {
         return Status::Progressing("its new replica set is not available".to_owned());
     }
@@ -171,7 +176,8 @@ fn stateful_set(object: &Value) -> Status {
     if status("replicas") > wanted {
         return Status::Progressing(format!("{} replicas too many are still there", status("replicas") - wanted));
     }
-    if let Some(from) = object["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_i64().filter(|from| *from > 0) {
+    if let Some(from) = object["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_i64().filter(|from| *from > 0)
+    {
         return below(&[(status("updatedReplicas"), "updated")], wanted - from).unwrap_or(Status::Ready);
     }
     if let Some(missing) = below(&[(status("currentReplicas"), "current")], wanted) {
@@ -215,13 +221,18 @@ fn pod(object: &Value, now_s: i64) -> Status {
             Some(why) => Status::Failed(why),
             None => match condition(object, "Ready").filter(|it| it.status == "True") {
                 Some(_) => Status::Ready,
-                None => Status::Progressing(condition(object, "Ready").map_or_else(String::new, |it| it.told("it is not ready"))),
+                None => Status::Progressing(
+                    condition(object, "Ready").map_or_else(String::new, |it| it.told("it is not ready")),
+                ),
             },
         },
-        Some("Pending") => match condition(object, "PodScheduled").filter(|it| it.status == "False" && it.reason == "Unschedulable") {
+        Some("Pending") => match condition(object, "PodScheduled")
+            .filter(|it| it.status == "False" && it.reason == "Unschedulable")
+        {
             Some(it) => {
                 let since = it.since.or(object["metadata"]["creationTimestamp"].as_str());
-                let since_s = since.and_then(|text| text.parse::<jiff::Timestamp>().ok()).map_or(0, jiff::Timestamp::as_second);
+                let since_s =
+                    since.and_then(|text| text.parse::<jiff::Timestamp>().ok()).map_or(0, jiff::Timestamp::as_second);
                 match now_s - since_s < SCHEDULING_S {
                     true => Status::Progressing("it waits for a node".to_owned()),
                     false => Status::Failed(it.told("no node can take it")),

@@ -21,7 +21,10 @@ enum Step {
 
 /// The values that the pairs ask for, as one document. A pair that sets an entry of a list changes the list of the files, whose
 /// later ones win over earlier ones.
-pub fn set_values<'p>(files: &[Value], pairs: impl IntoIterator<Item = (&'p String, &'p String)>) -> Result<Value, ValueError> {
+pub fn set_values<'p>(
+    files: &[Value],
+    pairs: impl IntoIterator<Item = (&'p String, &'p String)>,
+) -> Result<Value, ValueError> {
     let mut base = Value::Object(Map::new());
     for file in files {
         merge(&mut base, file);

@@ -84,7 +84,9 @@ impl Work {
             Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => Some(&job.deploy),
             Self::HelmChartDeploy(job) => Some(&job.deploy),
             Self::KubernetesManifestDeploy(job) => Some(&job.deploy),
-            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => None,
+            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => {
+                None
+            }
         }
     }
 
@@ -93,7 +95,9 @@ impl Work {
             Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => Some(&mut job.deploy),
             Self::HelmChartDeploy(job) => Some(&mut job.deploy),
             Self::KubernetesManifestDeploy(job) => Some(&mut job.deploy),
-            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => None,
+            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => {
+                None
+            }
         }
     }
 

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{AppConfig, Graph, Uses};
+use model::deploy::SealedValue;
 use model::labels::Labels;
 use model::spec::SECRET_BYTES_MIN;
-use model::deploy::SealedValue;
 use model::waiting::Presence;
 use model::{AppId, ConfigId, Digest, OrgId, PartStatus};
 use serde_json::{Map, Value, json};

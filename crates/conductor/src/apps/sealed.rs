@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use model::Digest;
-use model::kubernetes::ClusterSpec;
 use model::deploy::{SealedFile, SealedValue};
+use model::kubernetes::ClusterSpec;
 use serde_json::{Map, Value, json};
 
 use crate::apps::InstallTree;

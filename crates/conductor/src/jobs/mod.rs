@@ -9,12 +9,12 @@ pub(crate) mod settle;
 use std::collections::BTreeMap;
 
 use engine::WorkflowKind;
+use model::deploy::SealedValue;
+use model::kubernetes::ClusterSpec;
 use model::papers::Order;
 use model::spec::{
     ActionSpec, JobSpec, Limits, Source, StepSpec, Work, check_env, check_secrets, check_steps, check_timeout,
 };
-use model::deploy::SealedValue;
-use model::kubernetes::ClusterSpec;
 use model::time::parse_duration;
 use model::{
     ActionRunId, AppId, Digest, InstallId, JobId, JobType, LogStreamId, SectionId, StepId, WorkflowId, constants,

@@ -1,8 +1,8 @@
 //! Recording the outcome of a job whose result never came. A person says it after looking; what a finished apply has put out comes
 //! from the state that it saved, and without one it can't be called finished.
 
-use model::spec::JobSpec;
 use model::deploy::{DISPLAY_OPEN_BYTES, DeployOperation, part_of};
+use model::spec::JobSpec;
 use model::{JobId, JobState, OrgId, Outcome};
 use serde_json::{Map, Value};
 use store::{Job, Revision};

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use crash::crash_point;
-use model::papers::Order;
 use model::deploy::{ApprovedPlan, DISPLAY_BYTES, DISPLAY_OPEN_BYTES, LockInfo, PIECES_MAX, SealedFile};
+use model::papers::Order;
 use model::{Digest, ExecutionId, InstallId, OrgId, RevisionId, UploadId, WorkspaceId};
 use serde_json::Value;
 use store::{EntityKind, Holder, Job, Locked, NewRevision, PlanRow, Revision, StoreError, Workspace, piece_key};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::JobId;
-use model::spec::Work;
 use model::deploy::{Deploy, DeployOperation, job_target};
+use model::spec::Work;
 use model::terraform::{Module, Program, TerraformSpec};
 use store::{Idempotency, Queued, Refused, Revision, Runner, StoreError, Workspace};
 

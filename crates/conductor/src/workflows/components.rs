@@ -85,8 +85,12 @@ impl Settings {
         let deploy = later(target);
         let text = |key: &str| rendered[key].as_str().unwrap_or_default().to_owned();
         Ok(match self.what {
-            What::Sandbox(module) => model::spec::Work::SandboxTerraform(Box::new(module.spec(deploy, target, &rendered)?)),
-            What::Terraform(module) => model::spec::Work::TerraformDeploy(Box::new(module.spec(deploy, target, &rendered)?)),
+            What::Sandbox(module) => {
+                model::spec::Work::SandboxTerraform(Box::new(module.spec(deploy, target, &rendered)?))
+            }
+            What::Terraform(module) => {
+                model::spec::Work::TerraformDeploy(Box::new(module.spec(deploy, target, &rendered)?))
+            }
             What::Helm { repository, digest, chart } => model::spec::Work::HelmChartDeploy(Box::new(HelmSpec {
                 deploy,
                 repository,
@@ -211,7 +215,11 @@ impl WorkflowContext<'_> {
     }
 
     /// The artifact of a component at a config.
-    async fn built(&self, config_id: &ConfigId, name: &str) -> Result<std::result::Result<(Repository, Digest), NotYet>> {
+    async fn built(
+        &self,
+        config_id: &ConfigId,
+        name: &str,
+    ) -> Result<std::result::Result<(Repository, Digest), NotYet>> {
         let (conductor, org) = (self.conductor, &self.install.org_id);
         let config = conductor.store.config(org, &self.install.app_id, config_id).await?;
         let entity = conductor.store.entity(org, Some(&self.install.app_id), EntityKind::Component, name).await?;

@@ -3,8 +3,8 @@
 
 use crate::error::{Result, WorkflowError};
 use engine::{Changes, Ended, Plan, Step};
-use model::spec::JobSpec;
 use model::deploy::job_target;
+use model::spec::JobSpec;
 use model::{JobId, JobState, PartStatus};
 use serde_json::{Value, json};
 

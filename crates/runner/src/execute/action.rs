@@ -164,8 +164,7 @@ async fn run_step(
         (None, None) => return Err(StepFailure::new("bad_spec", "the step has nothing to run")),
     };
     let kubeconfig = kubernetes::cluster::for_programs(run, cluster)?;
-    let env =
-        environment(|name| std::env::var(name).ok(), action, step, &work, &outputs_file, kubeconfig.as_deref());
+    let env = environment(|name| std::env::var(name).ok(), action, step, &work, &outputs_file, kubeconfig.as_deref());
     let child = Child::new(argv, cwd, env, index);
     match process::run(&child, &run.host, &mut run.stop).await? {
         Ended::Stopped(stop) => Err(StepFailure::Stopped(stop)),
@@ -296,7 +295,8 @@ mod tests {
             override_env: vars(&[("C", "override")]),
         };
         let own = vars(&[("PATH", "/p"), ("TZ", "UTC"), ("AWS_SECRET_ACCESS_KEY", "x"), ("FERRY_RUNNER_KEY", "x")]);
-        let env = environment(|n| own.get(n).cloned(), &action, &step, Path::new("/w"), Path::new("/w/outputs/0"), None);
+        let env =
+            environment(|n| own.get(n).cloned(), &action, &step, Path::new("/w"), Path::new("/w/outputs/0"), None);
         let want = vars(&[
             ("A", "run"),
             ("B", "step"),

@@ -427,7 +427,9 @@ async fn open_sealed(
 /// customer's account.
 fn not_for(kind: Option<RunnerKind>, work: &Work) -> Option<&'static str> {
     match (kind?, work) {
-        (RunnerKind::Build, Work::ActionsWorkflow(_)) => Some("this is a build runner: it only builds and copies artifacts"),
+        (RunnerKind::Build, Work::ActionsWorkflow(_)) => {
+            Some("this is a build runner: it only builds and copies artifacts")
+        }
         (RunnerKind::Build, work) if work.deploy().is_some() => {
             Some("this is a build runner: it only builds and copies artifacts")
         }

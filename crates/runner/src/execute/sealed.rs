@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::spec::{JobSpec, SECRET_BYTES_MIN};
 use model::deploy::SealedValue;
+use model::spec::{JobSpec, SECRET_BYTES_MIN};
 use model::{InstallId, UploadId};
 use serde_json::Value;
 
@@ -74,8 +74,7 @@ pub(super) async fn fill(vault: &Vault, dir: &ExecutionDir, spec: &mut JobSpec) 
     }
     if !values.is_empty() {
         let both = serde_json::to_value((&spec.work, &spec.cluster)).map_err(|e| bad(&e.to_string()))?;
-        (spec.work, spec.cluster) =
-            serde_json::from_value(replaced(both, &values)).map_err(|e| bad(&e.to_string()))?;
+        (spec.work, spec.cluster) = serde_json::from_value(replaced(both, &values)).map_err(|e| bad(&e.to_string()))?;
     }
     Ok(values.into_iter().map(|(_, value)| value).chain(before).collect())
 }

@@ -22,8 +22,8 @@ use base64::engine::general_purpose::STANDARD as B64;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use fs_err as fs;
+use model::deploy::{PIECE_BYTES, PIECE_OVERHEAD_BYTES, PIECES_MAX, SealedFile};
 use model::digest::Hasher;
-use model::deploy::{PIECES_MAX, PIECE_BYTES, PIECE_OVERHEAD_BYTES, SealedFile};
 use model::{Digest, InstallId, UploadId};
 use zeroize::Zeroizing;
 

@@ -9,9 +9,9 @@ use conductor::Renewed;
 use crash::crash_point;
 use model::Digest;
 use model::build::RegistryAccess;
+use model::kubernetes::ManifestSource;
 use model::papers::Order;
 use model::spec::{JobSpec, Work};
-use model::kubernetes::ManifestSource;
 use model::terraform::Module;
 use store::{StoreError, topic, unpack_batch};
 

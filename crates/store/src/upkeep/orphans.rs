@@ -189,8 +189,7 @@ const PLANS: Table = Table {
     what: "plan of job",
     sql: "SELECT job_id AS id, org_id, plan AS named FROM plans WHERE job_id > $1 ORDER BY job_id LIMIT $2",
     keys: |org, plan| {
-        let plan: model::deploy::ApprovedPlan =
-            serde_json::from_str(plan).map_err(|_| StoreError::corrupt("plan"))?;
+        let plan: model::deploy::ApprovedPlan = serde_json::from_str(plan).map_err(|_| StoreError::corrupt("plan"))?;
         Ok(pieces_of(org, &plan.file))
     },
 };
@@ -209,8 +208,7 @@ const BLOBS: Table = Table {
 };
 
 fn pieces(org: &OrgId, file: &str) -> Result<Vec<String>> {
-    let file: model::deploy::SealedFile =
-        serde_json::from_str(file).map_err(|_| StoreError::corrupt("sealed file"))?;
+    let file: model::deploy::SealedFile = serde_json::from_str(file).map_err(|_| StoreError::corrupt("sealed file"))?;
     Ok(pieces_of(org, &file))
 }
 

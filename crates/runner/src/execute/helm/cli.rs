@@ -150,14 +150,24 @@ impl Helm {
             Ended::Exited(status) => {
                 let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
                 let why = heard.borrow().error();
-                let message = if why.is_empty() { format!("`helm {what}` failed; the log says why") } else { format!("`helm {what}` failed: {why}") };
+                let message = if why.is_empty() {
+                    format!("`helm {what}` failed; the log says why")
+                } else {
+                    format!("`helm {what}` failed: {why}")
+                };
                 Err(StepFailure::Failed { error: model::JobError::new("helm_failed", message), exit_code: Some(code) })
             }
         }
     }
 
     /// Runs helm and reads what it prints.
-    async fn output(&self, run: &Run<'_>, stage: usize, argv: Vec<String>, env: BTreeMap<String, String>) -> Result<String, StepFailure> {
+    async fn output(
+        &self,
+        run: &Run<'_>,
+        stage: usize,
+        argv: Vec<String>,
+        env: BTreeMap<String, String>,
+    ) -> Result<String, StepFailure> {
         use std::io::Read as _;
         let file = self.work.join("tmp/helm-output");
         let place = file.to_string_lossy().into_owned();
@@ -185,7 +195,9 @@ impl Helm {
     pub(super) async fn history(&self, run: &Run<'_>, stage: usize) -> Result<Vec<Revision>, StepFailure> {
         let argv = self.argv(&["history", &self.of.1, "--output", "json", "--max", "20"]);
         let text = match self.output(run, stage, argv, self.env.clone()).await {
-            Err(StepFailure::Failed { error, .. }) if error.message.contains("release: not found") => return Ok(Vec::new()),
+            Err(StepFailure::Failed { error, .. }) if error.message.contains("release: not found") => {
+                return Ok(Vec::new());
+            }
             text => text?,
         };
         let mut history: Vec<Revision> = serde_json::from_str(&text)
@@ -196,7 +208,12 @@ impl Helm {
     }
 
     /// The manifest of what the release has deployed last; empty where that is nothing.
-    pub(super) async fn manifest(&self, run: &Run<'_>, stage: usize, history: &[Revision]) -> Result<String, StepFailure> {
+    pub(super) async fn manifest(
+        &self,
+        run: &Run<'_>,
+        stage: usize,
+        history: &[Revision],
+    ) -> Result<String, StepFailure> {
         let deployed = history.iter().rev().find(|revision| revision.status == "deployed").or_else(|| history.last());
         let Some(deployed) = deployed else { return Ok(String::new()) };
         let revision = deployed.revision.to_string();
@@ -207,7 +224,9 @@ impl Helm {
     fn upgrade_words(&self, job: &HelmSpec) -> Vec<String> {
         let chart = self.chart().to_string_lossy().into_owned();
         let mut words: Vec<String> =
-            ["upgrade", &self.of.1, &chart, "--install", "--create-namespace", "--reset-values"].map(str::to_owned).into();
+            ["upgrade", &self.of.1, &chart, "--install", "--create-namespace", "--reset-values"]
+                .map(str::to_owned)
+                .into();
         for file in &self.values {
             words.extend(["--values".to_owned(), file.clone()]);
         }
@@ -227,7 +246,13 @@ impl Helm {
     }
 
     /// What helm would apply, against the real cluster, without applying it.
-    pub(super) async fn render(&self, run: &Run<'_>, job: &HelmSpec, stage: usize, install: bool) -> Result<Rendered, StepFailure> {
+    pub(super) async fn render(
+        &self,
+        run: &Run<'_>,
+        job: &HelmSpec,
+        stage: usize,
+        install: bool,
+    ) -> Result<Rendered, StepFailure> {
         let place = self.work.join("tmp/rendered.yaml");
         let _ = fs::remove_file(&place);
         let mut words = self.upgrade_words(job);
@@ -274,7 +299,13 @@ impl Helm {
         self.run(run, stage, self.full(&words), env, stop).await
     }
 
-    pub(super) async fn uninstall(&self, run: &Run<'_>, job: &HelmSpec, stage: usize, until: Instant) -> Result<(), StepFailure> {
+    pub(super) async fn uninstall(
+        &self,
+        run: &Run<'_>,
+        job: &HelmSpec,
+        stage: usize,
+        until: Instant,
+    ) -> Result<(), StepFailure> {
         let words = ["uninstall", &job.release, "--ignore-not-found", "--wait", "--timeout", &left(until)];
         self.run(run, stage, self.argv(&words), self.env.clone(), run.stop.clone()).await
     }
@@ -303,7 +334,8 @@ fn left(until: Instant) -> String {
 
 /// Asked once for each file.
 fn version_of(program: &str) -> String {
-    let asked = std::process::Command::new(program).args(["version", "--template", "{{.Version}}"]).env_clear().output();
+    let asked =
+        std::process::Command::new(program).args(["version", "--template", "{{.Version}}"]).env_clear().output();
     asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
@@ -334,4 +366,3 @@ impl Hear for Overheard {
         Vec::new()
     }
 }
-

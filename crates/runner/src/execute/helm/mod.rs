@@ -96,7 +96,8 @@ impl Deployer for Release<'_> {
         compare::placed(&api, &mut old, of.1).await?;
         let entries: Vec<Entry> =
             old.iter().filter_map(ObjectRef::of).map(|of| Entry { of, uid: String::new() }).collect();
-        let (rendered, objects) = if destroy { Default::default() } else { self.render(run, &helm, history.is_empty()).await? };
+        let (rendered, objects) =
+            if destroy { Default::default() } else { self.render(run, &helm, history.is_empty()).await? };
         stages.begin(run, PLAN);
         let mut wanted = objects.clone();
         compare::placed(&api, &mut wanted, of.1).await?;
@@ -255,7 +256,10 @@ impl Release<'_> {
             // They do not pass the post-renderer.
             let now = helm.render(run, self.job, APPLY, file.revision == 0).await?;
             if let Some(template) = file.rendered.differs(&now) {
-                return Err(StepFailure::new(STALE_PLAN, format!("the template {template} renders something else than was approved")));
+                return Err(StepFailure::new(
+                    STALE_PLAN,
+                    format!("the template {template} renders something else than was approved"),
+                ));
             }
         }
         let mut progress = Progress::new(stages, APPLY);

@@ -100,7 +100,9 @@ pub(super) fn crds(chart: &Path) -> std::io::Result<String> {
 /// The objects that stay or come.
 pub(super) fn entries(objects: &[PlannedObject]) -> Vec<Entry> {
     let stays = objects.iter().filter(|it| matches!(it.act, Act::Apply | Act::Replace | Act::Keep));
-    stays.map(|it| Entry { of: it.of.clone(), uid: if it.act == Act::Keep { it.uid.clone() } else { String::new() } }).collect()
+    stays
+        .map(|it| Entry { of: it.of.clone(), uid: if it.act == Act::Keep { it.uid.clone() } else { String::new() } })
+        .collect()
 }
 
 fn status(live: Option<&Value>) -> Status {
@@ -127,7 +129,10 @@ pub(super) async fn watch(run: &Run<'_>, api: &Api, entries: &[Entry], progress:
         progress.tell(run);
         if round % LOOKS_TO_SAY == 0 {
             for (entry, live) in waiting.iter().take(NAMED_MAX) {
-                let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(live.as_ref()) else { continue };
+                let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(live.as_ref())
+                else {
+                    continue;
+                };
                 run.say(Some(stage), &format!("waits: {}", explain::why(api, &entry.of, live.as_ref(), &why).await));
             }
         }
@@ -139,7 +144,9 @@ pub(super) async fn not_ready(api: &Api, entries: &[Entry]) -> Vec<String> {
     let mut told = Vec::new();
     for entry in entries {
         let Ok(Some(live)) = api.get(&entry.of).await else { continue };
-        let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(Some(&live)) else { continue };
+        let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(Some(&live)) else {
+            continue;
+        };
         told.push(explain::why(api, &entry.of, Some(&live), &why).await);
         if told.len() == NAMED_MAX {
             break;
@@ -206,7 +213,9 @@ mod tests {
     #[test]
     fn the_template_that_differs_is_named() {
         let rendered = |secret: &str| Rendered {
-            manifest: format!("---\n# Source: web/templates/a.yaml\na: 1\n---\n# Source: web/templates/secret.yaml\nb: {secret}\n"),
+            manifest: format!(
+                "---\n# Source: web/templates/a.yaml\na: 1\n---\n# Source: web/templates/secret.yaml\nb: {secret}\n"
+            ),
             ..Rendered::default()
         };
         assert_eq!(rendered("x").differs(&rendered("x")), None);

@@ -60,7 +60,9 @@ impl ApiError {
             Self::Refused(status) if status.code == 401 => {
                 ("cluster_forbidden", "the cluster does not accept the runner's credentials".to_owned())
             }
-            Self::Refused(status) => ("cluster_refused", format!("the cluster refused to {what} {address}: {}", status.message)),
+            Self::Refused(status) => {
+                ("cluster_refused", format!("the cluster refused to {what} {address}: {}", status.message))
+            }
             Self::Away(why) => ("cluster_away", format!("the API server can't be reached to {what} {address}: {why}")),
         };
         StepFailure::new(code, text)
@@ -93,9 +95,13 @@ impl Api {
         let mut api =
             Self { client, cluster: Cluster { uid: String::new(), server }, kinds: Mutex::new(BTreeMap::new()) };
         let system = api.get_path("/api/v1/namespaces/kube-system").await;
-        let system = system.map_err(|e| e.of("read", "Namespace/kube-system, by which a cluster is told from others,"))?;
+        let system =
+            system.map_err(|e| e.of("read", "Namespace/kube-system, by which a cluster is told from others,"))?;
         let Some(uid) = system.as_ref().and_then(|it| it["metadata"]["uid"].as_str()) else {
-            return Err(super::cluster::failure(format!("{} has no namespace kube-system: is it a Kubernetes API server?", api.cluster.server)));
+            return Err(super::cluster::failure(format!(
+                "{} has no namespace kube-system: is it a Kubernetes API server?",
+                api.cluster.server
+            )));
         };
         api.cluster.uid = uid.to_owned();
         Ok(api)
@@ -160,7 +166,10 @@ impl Api {
             .collect();
         let found = Arc::new(found);
         if !found.is_empty() {
-            self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), Arc::clone(&found));
+            self.kinds
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(api_version.to_owned(), Arc::clone(&found));
         }
         Ok(found)
     }
@@ -198,8 +207,15 @@ impl Api {
     }
 
     /// Server-side apply under our name.
-    pub(crate) async fn apply(&self, of: &ObjectRef, kind: &Kind, object: &Value, how: Apply) -> Result<Value, ApiError> {
-        let mut path = format!("{}?fieldManager={MANAGER}&fieldValidation=Strict&force={}", Self::place(of, kind), how.force);
+    pub(crate) async fn apply(
+        &self,
+        of: &ObjectRef,
+        kind: &Kind,
+        object: &Value,
+        how: Apply,
+    ) -> Result<Value, ApiError> {
+        let mut path =
+            format!("{}?fieldManager={MANAGER}&fieldValidation=Strict&force={}", Self::place(of, kind), how.force);
         if how.dry_run {
             path.push_str("&dryRun=All");
         }
@@ -223,7 +239,13 @@ impl Api {
     }
 
     /// All objects of a kind in a namespace that a query selects.
-    pub(crate) async fn list(&self, api_version: &str, plural: &str, namespace: &str, query: &str) -> Result<Vec<Value>, ApiError> {
+    pub(crate) async fn list(
+        &self,
+        api_version: &str,
+        plural: &str,
+        namespace: &str,
+        query: &str,
+    ) -> Result<Vec<Value>, ApiError> {
         let path = format!("{}/namespaces/{}/{plural}?limit=500{query}", root(api_version), encoded(namespace));
         let list = self.get_path(&path).await?.unwrap_or_default();
         let Value::Object(mut list) = list else { return Ok(Vec::new()) };
@@ -254,7 +276,9 @@ fn encoded(text: &str) -> String {
 /// A selector of labels as a query.
 pub(crate) fn selector(labels: &Value) -> Option<String> {
     let labels = labels.as_object().filter(|labels| !labels.is_empty())?;
-    let pairs: Vec<String> =
-        labels.iter().filter_map(|(name, value)| Some(format!("{}%3D{}", encoded(name), encoded(value.as_str()?)))).collect();
+    let pairs: Vec<String> = labels
+        .iter()
+        .filter_map(|(name, value)| Some(format!("{}%3D{}", encoded(name), encoded(value.as_str()?))))
+        .collect();
     Some(format!("&labelSelector={}", pairs.join("%2C")))
 }

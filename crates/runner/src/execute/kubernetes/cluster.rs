@@ -28,7 +28,8 @@ pub(crate) fn kubeconfig(run: &Run<'_>, cluster: &ClusterSpec) -> Result<Value, 
             let parsed = serde_saphyr::from_str(text)
                 .map_err(|e| failure(format!("the kubeconfig that {origin} puts out can't be read: {e}")))?;
             // It comes from the vendor's module: it may not name files or programs of this host.
-            let flat = flat(parsed, None).map_err(|e| failure(format!("the kubeconfig that {origin} puts out: {e}")))?;
+            let flat =
+                flat(parsed, None).map_err(|e| failure(format!("the kubeconfig that {origin} puts out: {e}")))?;
             let user = &flat["users"][0]["user"];
             match ["exec", "auth-provider", "tokenFile"].into_iter().find(|key| !user[*key].is_null()) {
                 Some(key) => Err(failure(format!(
@@ -76,7 +77,8 @@ fn document(cluster: Value, user: Value, namespace: &str) -> Value {
 /// The runner's own cluster: the file that it was given, or the service account of its pod.
 fn own(given: Option<&Path>) -> Result<Value, StepFailure> {
     if let Some(path) = given {
-        let text = fs::read_to_string(path).map_err(|e| failure(format!("the runner's kubeconfig can't be read: {e}")))?;
+        let text =
+            fs::read_to_string(path).map_err(|e| failure(format!("the runner's kubeconfig can't be read: {e}")))?;
         let parsed = serde_saphyr::from_str(&text).map_err(|e| failure(format!("{}: {e}", path.display())))?;
         return flat(parsed, path.parent()).map_err(|e| failure(format!("{}: {e}", path.display())));
     }
@@ -98,7 +100,9 @@ fn own(given: Option<&Path>) -> Result<Value, StepFailure> {
 fn flat(config: Value, dir: Option<&Path>) -> Result<Value, String> {
     let named = |list: &str, of: &str, name: &Value| {
         let found = config[list].as_array().into_iter().flatten().find(|item| item["name"] == *name);
-        found.map(|item| item[of].clone()).ok_or_else(|| format!("it has no {of} `{}`", name.as_str().unwrap_or_default()))
+        found
+            .map(|item| item[of].clone())
+            .ok_or_else(|| format!("it has no {of} `{}`", name.as_str().unwrap_or_default()))
     };
     let context = named("contexts", "context", &config["current-context"])?;
     let mut cluster = named("clusters", "cluster", &context["cluster"])?;
@@ -145,7 +149,8 @@ pub(crate) fn file(run: &Run<'_>, config: &Value) -> Result<PathBuf, StepFailure
 
 /// Opens the way to the API server, and says which cluster that is.
 pub(crate) async fn connect(config: &Value) -> Result<Api, StepFailure> {
-    let parsed = Kubeconfig::from_yaml(&config.to_string()).map_err(|e| failure(format!("the kubeconfig can't be used: {e}")))?;
+    let parsed = Kubeconfig::from_yaml(&config.to_string())
+        .map_err(|e| failure(format!("the kubeconfig can't be used: {e}")))?;
     let options = KubeConfigOptions::default();
     let mut made = kube::Config::from_custom_kubeconfig(parsed, &options)
         .await

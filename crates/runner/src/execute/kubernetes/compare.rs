@@ -122,7 +122,8 @@ pub(crate) async fn compare(api: &Api, wanted: &Wanted<'_>) -> Result<Compared, 
     let mut gone: Vec<&Entry> =
         wanted.before.iter().filter(|entry| !names.iter().any(|of| of.is_same(&entry.of))).collect();
     gone.sort_by_cached_key(|entry| std::cmp::Reverse(rank(&entry.of.kind)));
-    let (objects, changes) = deletions(api, gone, wanted.release, "because it is no longer in the configuration").await?;
+    let (objects, changes) =
+        deletions(api, gone, wanted.release, "because it is no longer in the configuration").await?;
     compared.objects.extend(objects);
     compared.changes.extend(changes);
     Ok(compared)
@@ -150,20 +151,19 @@ pub(crate) async fn deletions(
         let (act, verb, reason) = match (kept, ours) {
             (true, _) => (Act::Forget, Verb::Forget, "because the chart says `resource-policy: keep`"),
             (false, true) => (Act::Delete, Verb::Delete, why),
-            (false, false) => (Act::Forget, Verb::Forget, "because it is not the object that was deployed: somebody has created another one"),
+            (false, false) => (
+                Act::Forget,
+                Verb::Forget,
+                "because it is not the object that was deployed: somebody has created another one",
+            ),
         };
         let reason = match (verb, entry.of.is_namespace(), entry.of.is_crd()) {
             (Verb::Delete, true, _) => format!("{reason}, with everything in it"),
             (Verb::Delete, _, true) => format!("{reason}, with every object of its kind"),
             _ => reason.to_owned(),
         };
-        let planned = PlannedObject {
-            of: entry.of.clone(),
-            act,
-            object: Value::Null,
-            found: digest(&live),
-            uid: uid.to_owned(),
-        };
+        let planned =
+            PlannedObject { of: entry.of.clone(), act, object: Value::Null, found: digest(&live), uid: uid.to_owned() };
         objects.push(planned);
         changes.push(Change {
             of: entry.of.clone(),
@@ -207,7 +207,8 @@ async fn scaled(api: &Api, objects: &[Value]) -> Result<BTreeSet<(String, String
     let is_scalable = |object: &&Value| object["spec"]["replicas"].is_number();
     let namespaces: BTreeSet<&str> =
         objects.iter().filter(is_scalable).filter_map(|object| object["metadata"]["namespace"].as_str()).collect();
-    let mut scalers: Vec<Value> = objects.iter().filter(|object| object["kind"] == "HorizontalPodAutoscaler").cloned().collect();
+    let mut scalers: Vec<Value> =
+        objects.iter().filter(|object| object["kind"] == "HorizontalPodAutoscaler").cloned().collect();
     for namespace in namespaces {
         let found = api.list("autoscaling/v2", "horizontalpodautoscalers", namespace, "").await;
         match found {
@@ -240,17 +241,16 @@ async fn one(api: &Api, wanted: &Wanted<'_>, around: &Around, object: &Value) ->
     let live = api.get(&of).await.map_err(|e| e.of("read", &address))?;
     let mut object = object.clone();
     if let Some(live) = &live {
-        let scaled = around.scaled.contains(&(
-            of.kind.clone(),
-            of.namespace.clone().unwrap_or_default(),
-            of.name.clone(),
-        ));
+        let scaled =
+            around.scaled.contains(&(of.kind.clone(), of.namespace.clone().unwrap_or_default(), of.name.clone()));
         if scaled && live["spec"]["replicas"].is_number() && object["spec"]["replicas"].is_number() {
             object["spec"]["replicas"] = live["spec"]["replicas"].clone();
         }
         if live["metadata"]["deletionTimestamp"].is_string() {
             let holders = live["metadata"]["finalizers"].to_string();
-            let text = format!("{address} is being deleted, and its finalizers {holders} keep it: wait, or mend what they wait for, then plan again");
+            let text = format!(
+                "{address} is being deleted, and its finalizers {holders} keep it: wait, or mend what they wait for, then plan again"
+            );
             return Err(StepFailure::new("object_terminating", text));
         }
     }
@@ -272,7 +272,9 @@ async fn one(api: &Api, wanted: &Wanted<'_>, around: &Around, object: &Value) ->
             Refused::Unchecked(why) => return Ok(unchecked(of, &object, why)),
             Refused::Fixed(fixed) if wanted.release.is_some() => {
                 let names = if fixed.is_empty() { "a field".to_owned() } else { fixed.join(", ") };
-                let text = format!("{names} of {address} can't be changed in place, and Helm does not replace objects: change the chart, or delete the object first");
+                let text = format!(
+                    "{names} of {address} can't be changed in place, and Helm does not replace objects: change the chart, or delete the object first"
+                );
                 return Err(StepFailure::new("immutable_field", text));
             }
             Refused::Fixed(fixed) => return Ok(replaced(of, object, live.unwrap_or_default(), fixed)),
@@ -312,7 +314,8 @@ fn changed(
         (Some(_), true) => (Verb::Nothing, Act::Keep),
         (Some(_), false) => (Verb::Update, Act::Apply),
     };
-    let reason = (!conflicts.is_empty() && verb == Verb::Update).then(|| format!("which takes over {}", conflicts.join(", ")));
+    let reason =
+        (!conflicts.is_empty() && verb == Verb::Update).then(|| format!("which takes over {}", conflicts.join(", ")));
     let conflicts = if verb == Verb::Update { conflicts } else { Vec::new() };
     let asked = if verb == Verb::Create { object.clone() } else { Value::Null };
     let planned = PlannedObject {
@@ -340,8 +343,13 @@ fn is_meant(rule: &str, of: &ObjectRef) -> bool {
 }
 
 fn unchecked(of: ObjectRef, object: &Value, why: &str) -> Found {
-    let planned =
-        PlannedObject { of: of.clone(), act: Act::Apply, object: object.clone(), found: String::new(), uid: String::new() };
+    let planned = PlannedObject {
+        of: of.clone(),
+        act: Act::Apply,
+        object: object.clone(),
+        found: String::new(),
+        uid: String::new(),
+    };
     let change = Change {
         of,
         verb: Verb::Create,
@@ -381,13 +389,23 @@ fn refused(of: &ObjectRef, error: &ApiError, live: Option<&Value>, around: &Arou
         if around.namespaces.contains(namespace) {
             return Refused::Unchecked("its namespace comes with this apply, so the cluster has not checked it");
         }
-        let text = format!("the namespace `{namespace}` of {} does not exist: add a Namespace to the manifest, or create it", of.address());
+        let text = format!(
+            "the namespace `{namespace}` of {} does not exist: add a Namespace to the manifest, or create it",
+            of.address()
+        );
         return Refused::Error(StepFailure::new("no_namespace", text));
     }
     let is_fixed = |text: &str| {
-        ["immutable", "may not be changed", "may not change once set", "updates to statefulset spec", "cannot be changed", "can not be changed"]
-            .iter()
-            .any(|known| text.contains(known))
+        [
+            "immutable",
+            "may not be changed",
+            "may not change once set",
+            "updates to statefulset spec",
+            "cannot be changed",
+            "can not be changed",
+        ]
+        .iter()
+        .any(|known| text.contains(known))
     };
     if live.is_some() && matches!(error.code(), 422 | 403 | 400) && is_fixed(&message) {
         let causes = error.causes().into_iter().filter(|(_, message)| is_fixed(message));

@@ -23,7 +23,9 @@ pub(crate) async fn why(api: &Api, of: &ObjectRef, live: Option<&Value>, status:
     };
     // The youngest pod belongs to what is rolled out now.
     let mut pods: Vec<&Value> = pods.iter().collect();
-    pods.sort_by_key(|pod| std::cmp::Reverse(pod["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned()));
+    pods.sort_by_key(|pod| {
+        std::cmp::Reverse(pod["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned())
+    });
     for pod in pods {
         if let Some(why) = of_pod(api, pod).await {
             return format!("{}: {why}", of.address());
@@ -62,24 +64,42 @@ async fn of_pod(api: &Api, pod: &Value) -> Option<String> {
                 return Some(format!("the image {image} of container `{own}` can't be pulled: {}", shortened(&said)));
             }
             Some("CreateContainerConfigError" | "CreateContainerError" | "RunContainerError") => {
-                return Some(format!("container `{own}` of pod {name} can't be started: {}", shortened(&text(&waiting["message"]))));
+                return Some(format!(
+                    "container `{own}` of pod {name} can't be started: {}",
+                    shortened(&text(&waiting["message"]))
+                ));
             }
             _ => {}
         }
         if ended["reason"] == "OOMKilled" {
-            return Some(format!("container `{own}` of pod {name} was killed because it used more memory than its limit: raise `resources.limits.memory`, or let it use less"));
+            return Some(format!(
+                "container `{own}` of pod {name} was killed because it used more memory than its limit: raise `resources.limits.memory`, or let it use less"
+            ));
         }
         if ended.is_object() && ended["exitCode"].as_i64().unwrap_or_default() != 0 {
             let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/log?container={own}&tailLines={LINES}");
             let previous = container["state"]["running"].is_object() || waiting.is_object();
             let log = api.text(&format!("{path}&previous={previous}")).await.unwrap_or_default();
             let log: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-            let said = if log.is_empty() { "it printed nothing".to_owned() } else { format!("its last lines: {}", shortened(&log.join(" | "))) };
-            let hint = if said.contains("exec format error") { " (the image is for another architecture than the node)" } else { "" };
-            return Some(format!("container `{own}` of pod {name} crashes with exit code {}; {said}{hint}", ended["exitCode"]));
+            let said = if log.is_empty() {
+                "it printed nothing".to_owned()
+            } else {
+                format!("its last lines: {}", shortened(&log.join(" | ")))
+            };
+            let hint = if said.contains("exec format error") {
+                " (the image is for another architecture than the node)"
+            } else {
+                ""
+            };
+            return Some(format!(
+                "container `{own}` of pod {name} crashes with exit code {}; {said}{hint}",
+                ended["exitCode"]
+            ));
         }
         if container["state"]["running"].is_object() && container["ready"] == false {
-            let said = warning(api, &namespace, "Pod", &name).await.unwrap_or_else(|| "its readiness probe does not pass".to_owned());
+            let said = warning(api, &namespace, "Pod", &name)
+                .await
+                .unwrap_or_else(|| "its readiness probe does not pass".to_owned());
             return Some(format!("container `{own}` of pod {name} runs and is not ready: {}", shortened(&said)));
         }
     }

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::super::action::{StepFailure, report};
 use super::super::stages::Stages;
 use super::super::{Run, now};
-use super::compare::{Act, PlannedObject, digest};
 use super::api::{Api, Apply};
+use super::compare::{Act, PlannedObject, digest};
 use super::{AT_ONCE, explain};
 
 /// How often what is not ready is looked at.
@@ -84,7 +84,10 @@ pub(crate) async fn unchanged(api: &Api, objects: &[PlannedObject]) -> Result<()
                 (_, true) => "was deleted",
                 _ => "was changed",
             };
-            return Err(StepFailure::new(STALE_PLAN, format!("{} {what} since the plan was made", planned.of.address())));
+            return Err(StepFailure::new(
+                STALE_PLAN,
+                format!("{} {what} since the plan was made", planned.of.address()),
+            ));
         }
     }
     Ok(())
@@ -159,7 +162,10 @@ async fn write(api: &Api, planned: &PlannedObject) -> Result<Value, StepFailure>
         match api.kind(&planned.of).await.map_err(|e| e.of("look up the kind of", &address))? {
             Some(kind) => break kind,
             None if Instant::now() > until => {
-                return Err(StepFailure::new("unknown_kind", format!("the cluster does not serve the kind of {address}")));
+                return Err(StepFailure::new(
+                    "unknown_kind",
+                    format!("the cluster does not serve the kind of {address}"),
+                ));
             }
             None => tokio::time::sleep(LOOK).await,
         }
@@ -245,7 +251,8 @@ async fn wait_gone(api: &Api, of: &ObjectRef, uid: &str, until: Instant) -> Resu
         if Instant::now() > until {
             return Err(StepFailure::new("object_terminating", still_there(of, &live)));
         }
-        tokio::time::sleep(if begun.elapsed() < Duration::from_secs(2) { Duration::from_millis(100) } else { LOOK }).await;
+        tokio::time::sleep(if begun.elapsed() < Duration::from_secs(2) { Duration::from_millis(100) } else { LOOK })
+            .await;
     }
 }
 

@@ -10,6 +10,7 @@ use model::kubernetes::{ClusterSpec, ManifestSource, ManifestSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::Run;
 use super::action::StepFailure;
 use super::deploy::{Deployer, Planned, Workspace};
 use super::kubernetes::api::Api;
@@ -18,7 +19,6 @@ use super::kubernetes::rollout::{self, Progress};
 use super::kubernetes::state::{self, States};
 use super::kubernetes::{cluster, plan};
 use super::stages::Stages;
-use super::Run;
 
 const OBJECTS: usize = 0;
 const PLAN: usize = 1;

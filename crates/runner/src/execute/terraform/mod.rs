@@ -280,4 +280,3 @@ fn shortened(message: String) -> String {
         None => message,
     }
 }
-
