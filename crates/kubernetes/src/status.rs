@@ -230,7 +230,7 @@ fn pod(object: &Value, now_s: i64) -> Status {
             .filter(|it| it.status == "False" && it.reason == "Unschedulable")
         {
             Some(it) => {
-                let since = it.since.or(object["metadata"]["creationTimestamp"].as_str());
+                let since = it.since.or_else(|| object["metadata"]["creationTimestamp"].as_str());
                 let since_s =
                     since.and_then(|text| text.parse::<jiff::Timestamp>().ok()).map_or(0, jiff::Timestamp::as_second);
                 match now_s - since_s < SCHEDULING_S {

@@ -31,7 +31,7 @@ impl Conductor {
         let draft = Draft {
             name: Some(format!("restore serial {} of {target}", revision.serial)),
             install: Some((install.id, install.app_id)),
-            target: Some(job_target(&target)),
+            target: Some(job_target(target)),
             restores: Some(revision.clone()),
             ..Draft::new(work)
         };

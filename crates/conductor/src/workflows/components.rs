@@ -210,7 +210,7 @@ impl WorkflowContext<'_> {
             }
         };
         let timeout = component.common.deploy_timeout.as_deref().and_then(|text| parse_duration(text).ok());
-        let timeout_s = timeout.map_or(job_type.facts().timeout_s, |timeout| timeout.as_secs().max(1));
+        let timeout_s = timeout.map_or_else(|| job_type.facts().timeout_s, |timeout| timeout.as_secs().max(1));
         Ok(Ok(Settings { what, timeout_s }))
     }
 

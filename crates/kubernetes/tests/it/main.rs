@@ -13,12 +13,12 @@ fn readiness_is_what_kstatus_says() {
     needs!(Vectors);
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/kubernetes/kstatus");
     let now_s = NOW.parse::<jiff::Timestamp>().expect("time").as_second();
-    let table = std::fs::read_to_string(dir.join("expected.tsv")).expect("expected.tsv");
+    let table = fs_err::read_to_string(dir.join("expected.tsv")).expect("expected.tsv");
     let (mut wrong, mut count) = (Vec::new(), 0);
     for line in table.lines().skip(1) {
         let mut fields = line.split('\t');
         let (file, expected) = (fields.next().expect("file"), fields.next().expect("status"));
-        let text = std::fs::read_to_string(dir.join(file)).expect(file).replace("NOW", NOW);
+        let text = fs_err::read_to_string(dir.join(file)).expect(file).replace("NOW", NOW);
         let object: serde_json::Value = serde_saphyr::from_str(&text).expect(file);
         let found = match status_of(&object, now_s) {
             Status::Ready => "Current",

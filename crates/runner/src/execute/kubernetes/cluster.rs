@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_kubeconfig_becomes_its_current_context() {
         let dir = tempfile::tempdir().expect("dir");
-        std::fs::write(dir.path().join("ca.crt"), "CA").expect("file");
+        fs_err::write(dir.path().join("ca.crt"), "CA").expect("file");
         let config = json!({
             "current-context": "b",
             "contexts": [{ "name": "a", "context": { "cluster": "x", "user": "x" } },

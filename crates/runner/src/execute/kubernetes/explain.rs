@@ -115,7 +115,7 @@ async fn warning(api: &Api, namespace: &str, kind: &str, name: &str) -> Option<S
         event["reason"] != "BackOff" && !event["message"].as_str().is_some_and(|text| text.starts_with("Error: "))
     };
     let newest = events.iter().filter(tells).max_by_key(|event| {
-        event["lastTimestamp"].as_str().or(event["eventTime"].as_str()).unwrap_or_default().to_owned()
+        event["lastTimestamp"].as_str().or_else(|| event["eventTime"].as_str()).unwrap_or_default().to_owned()
     })?;
     Some(newest["message"].as_str()?.to_owned())
 }
