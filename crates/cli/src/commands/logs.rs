@@ -8,7 +8,7 @@ use api::client::{Client, LogFilter, LogFormat, Tail};
 use api::control::LogRecord;
 use futures::StreamExt as _;
 use model::log::telemetry_stream;
-use model::{BuildId, JobId, LogStreamId, Timestamp};
+use model::{BuildId, JobId, LogStreamId, StepId, Timestamp};
 
 use crate::args::{LogOptions, Logs};
 use crate::commands::{ids, registry::builds};
@@ -38,6 +38,10 @@ pub(super) async fn run(client: &Client, out: &Output, args: Logs) -> Result<u8>
     }
     if BuildId::parse(&id).is_ok() {
         return of_job(client, out, &builds::job(&client.build(&id).await?)?, options).await;
+    }
+    if StepId::parse(&id).is_err() {
+        let text = format!("`{id}` is not the id of a job, a build, a workflow step or a log stream");
+        return Err(CliError::new(Exit::NotFound, text));
     }
     of_step(client, out, &id, options).await
 }
