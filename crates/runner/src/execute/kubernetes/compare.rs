@@ -260,7 +260,10 @@ async fn one(api: &Api, wanted: &Wanted<'_>, around: &Around, object: &Value) ->
         && error.code() == 409
         && live.is_some()
     {
-        conflicts = error.causes().into_iter().map(|(field, message)| conflict(&address, &field, &message)).collect();
+        // What helm manages of its own release is the release's.
+        let is_own = |message: &str| wanted.release.is_some() && manager(message) == "helm";
+        let causes = error.causes().into_iter().filter(|(_, message)| !is_own(message));
+        conflicts = causes.map(|(field, message)| conflict(&address, &field, &message)).collect();
         applied = api.apply(&of, &kind, &object, Apply { force: true, ..how }).await;
     }
     let after = match applied {
@@ -390,8 +393,11 @@ fn refused(of: &ObjectRef, error: &ApiError, live: Option<&Value>, around: &Arou
 
 /// `conflict with "kubectl-edit" using apps/v1` about a field, in words.
 fn conflict(address: &str, field: &str, message: &str) -> String {
-    let who = message.split('"').nth(1).unwrap_or("another manager");
-    format!("{} of {address} from `{who}`", field.trim_start_matches('.'))
+    format!("{} of {address} from `{}`", field.trim_start_matches('.'), manager(message))
+}
+
+fn manager(message: &str) -> &str {
+    message.split('"').nth(1).unwrap_or("another manager")
 }
 
 /// Names what an object says, whatever its status is.

@@ -25,6 +25,8 @@ const SAY: Duration = Duration::from_secs(20);
 const ESTABLISH: Duration = Duration::from_secs(60);
 /// How long an object that is replaced may take to go.
 const REPLACE: Duration = Duration::from_secs(300);
+/// How long containers without a readiness probe must run before they count as ready: one that crashes at once is ready for a moment.
+const SETTLE: Duration = Duration::from_secs(2);
 /// Objects that are named in an error.
 const NAMED_MAX: usize = 5;
 
@@ -265,6 +267,22 @@ pub(crate) fn still_there(of: &ObjectRef, live: &Value) -> String {
     }
 }
 
+/// Whether an object runs containers that say nothing of their readiness.
+fn has_no_probe(live: &Value) -> bool {
+    let pod = match live["kind"].as_str() {
+        Some("Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") => &live["spec"]["template"]["spec"],
+        Some("Pod") if live["status"]["phase"] == "Running" => &live["spec"],
+        _ => return false,
+    };
+    let containers = pod["containers"].as_array();
+    containers.is_some_and(|all| all.iter().any(|container| container["readinessProbe"].is_null()))
+}
+
+/// Whether an object is a workload that goes on running.
+pub(crate) fn keeps_running(of: &ObjectRef) -> bool {
+    matches!((of.group.as_str(), of.kind.as_str()), ("apps", "Deployment" | "StatefulSet" | "DaemonSet"))
+}
+
 /// Waits until objects are ready. What is not, and why, is in the log while it lasts and in the failure at the end.
 pub(crate) async fn wait_ready(
     run: &Run<'_>,
@@ -277,6 +295,7 @@ pub(crate) async fn wait_ready(
     let (begun, mut said) = (Instant::now(), Instant::now());
     let mut left: Vec<&Entry> = entries.iter().collect();
     let mut failing_since: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut ready_since: BTreeMap<String, Instant> = BTreeMap::new();
     loop {
         let looks = left.iter().map(|entry| async move { (*entry, api.get(&entry.of).await) });
         let found: Vec<_> = futures::stream::iter(looks).buffered(AT_ONCE).collect().await;
@@ -297,10 +316,20 @@ pub(crate) async fn wait_ready(
                 Some(live) => status_of(live, now().micros() / 1_000_000),
             };
             match status {
+                Status::Ready if live.as_ref().is_some_and(has_no_probe) => {
+                    let since = ready_since.entry(address.clone()).or_insert_with(Instant::now);
+                    if since.elapsed() < SETTLE {
+                        waiting.push((entry, live, "its containers have only just started".to_owned(), false));
+                    } else {
+                        progress.set(run, &address, "wait", ResourceStatus::Done);
+                    }
+                    continue;
+                }
                 Status::Ready => progress.set(run, &address, "wait", ResourceStatus::Done),
                 Status::Progressing(why) | Status::Terminating(why) => waiting.push((entry, live, why, false)),
                 Status::Failed(why) => waiting.push((entry, live, why, true)),
             }
+            ready_since.remove(&address);
         }
         if waiting.is_empty() {
             progress.tell(run);
