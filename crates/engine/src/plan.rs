@@ -194,52 +194,13 @@ impl Builder<'_> {
                 self.sandbox(SandboxOp::Reprovision);
             }
             WorkflowKind::TeardownComponent { component, with_dependents, force } => {
-                if !self.at.deployed.contains(component) {
-                    self.order.component(component)?;
-                }
-                let mut all = self.order.with_dependents([component.clone()]);
-                all.retain(|name| name == component || self.at.deployed.contains(name));
-                // Those that are switched off are on their way out: they go first.
-                let stays = |name: &&String| *name != component && !self.at.disabled.contains(*name);
-                let dependents: Vec<String> = all.iter().filter(stays).cloned().collect();
-                if !dependents.is_empty() && !with_dependents && !force {
-                    return Err(PlanError::Needed { component: component.clone(), dependents });
-                }
-                self.begin();
-                if !force && all.len() > 1 {
-                    self.side_by_side(&all, true, |b, name| {
-                        b.teardown(name);
-                        Ok(())
-                    })?;
-                } else {
-                    self.group += 1;
-                    self.teardown(component);
-                }
+                self.teardown_component(component, *with_dependents, *force)?;
             }
             WorkflowKind::TeardownComponents => {
                 self.begin();
                 self.teardown_all()?;
             }
-            WorkflowKind::InputUpdate { inputs } => {
-                let declared = |name: &&String| self.at.config.inputs.iter().any(|input| input.name == **name);
-                if let Some(name) = inputs.iter().find(|name| !declared(name)) {
-                    return Err(PlanError::Missing { what: "input", name: name.clone() });
-                }
-                self.begin();
-                self.hooks("pre-update-inputs");
-                let uses = Uses::new(self.at.config);
-                if uses.sandbox.reads(inputs) && self.at.sandbox_deployed {
-                    self.sandbox(SandboxOp::Reprovision);
-                    self.secrets();
-                    self.deploy(&self.enabled())?;
-                } else {
-                    let reading = uses.components.iter().filter(|(_, uses)| uses.reads(inputs));
-                    let mut chosen = self.order.with_dependents(reading.map(|(name, _)| name.clone()));
-                    chosen.retain(|name| self.at.deployed.contains(name) && !self.at.disabled.contains(name));
-                    self.components(&chosen)?;
-                }
-                self.hooks("post-update-inputs");
-            }
+            WorkflowKind::InputUpdate { inputs } => self.input_update(inputs)?,
             WorkflowKind::ActionWorkflowRun { action, trigger } => {
                 let known = self.at.config.actions.iter().any(|known| known.name == *action);
                 if !known {
@@ -256,6 +217,53 @@ impl Builder<'_> {
             }
             WorkflowKind::RunbookRun { runbook } => self.runbook(runbook)?,
         }
+        Ok(())
+    }
+
+    fn teardown_component(&mut self, component: &String, with_dependents: bool, force: bool) -> Result<(), PlanError> {
+        if !self.at.deployed.contains(component) {
+            self.order.component(component)?;
+        }
+        let mut all = self.order.with_dependents([component.clone()]);
+        all.retain(|name| name == component || self.at.deployed.contains(name));
+        // Those that are switched off are on their way out: they go first.
+        let stays = |name: &&String| *name != component && !self.at.disabled.contains(*name);
+        let dependents: Vec<String> = all.iter().filter(stays).cloned().collect();
+        if !dependents.is_empty() && !with_dependents && !force {
+            return Err(PlanError::Needed { component: component.clone(), dependents });
+        }
+        self.begin();
+        if !force && all.len() > 1 {
+            self.side_by_side(&all, true, |b, name| {
+                b.teardown(name);
+                Ok(())
+            })?;
+        } else {
+            self.group += 1;
+            self.teardown(component);
+        }
+        Ok(())
+    }
+
+    fn input_update(&mut self, inputs: &[String]) -> Result<(), PlanError> {
+        let declared = |name: &&String| self.at.config.inputs.iter().any(|input| input.name == **name);
+        if let Some(name) = inputs.iter().find(|name| !declared(name)) {
+            return Err(PlanError::Missing { what: "input", name: name.clone() });
+        }
+        self.begin();
+        self.hooks("pre-update-inputs");
+        let uses = Uses::new(self.at.config);
+        if uses.sandbox.reads(inputs) && self.at.sandbox_deployed {
+            self.sandbox(SandboxOp::Reprovision);
+            self.secrets();
+            self.deploy(&self.enabled())?;
+        } else {
+            let reading = uses.components.iter().filter(|(_, uses)| uses.reads(inputs));
+            let mut chosen = self.order.with_dependents(reading.map(|(name, _)| name.clone()));
+            chosen.retain(|name| self.at.deployed.contains(name) && !self.at.disabled.contains(name));
+            self.components(&chosen)?;
+        }
+        self.hooks("post-update-inputs");
         Ok(())
     }
 

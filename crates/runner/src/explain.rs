@@ -92,6 +92,13 @@ fn proxies(url: &str) -> Option<String> {
     crate::net::proxy_for(&url, |name| std::env::var(name).ok())
 }
 
+fn listens_on(metrics: &Value) -> String {
+    match metrics.as_str().unwrap_or_default() {
+        "" => "no port".into(),
+        address => format!("{address}, where it shows its own counters (/metrics), and nothing else"),
+    }
+}
+
 pub fn text(e: &Value) -> String {
     let mut out = String::new();
     let mut row = |key: &str, value: String| {
@@ -131,13 +138,7 @@ pub fn text(e: &Value) -> String {
         for host in e["hosts"].as_array().into_iter().flatten() {
             row("talks to", format!("{}, outbound only", plain(host)));
         }
-        row(
-            "listens on",
-            match e["metrics_listen"].as_str().unwrap_or_default() {
-                "" => "no port".into(),
-                address => format!("{address}, where it shows its own counters (/metrics), and nothing else"),
-            },
-        );
+        row("listens on", listens_on(&e["metrics_listen"]));
         if let Some(proxy) = e["proxies"].as_str() {
             row("through proxy", proxy.to_owned());
         }

@@ -19,6 +19,24 @@ use tokio_util::sync::CancellationToken;
 use crate::AppState;
 use crate::config::Builds;
 
+/// What a build runner inherits from the server's environment; nothing else.
+const INHERITED: [&str; 15] = [
+    "PATH",
+    "LANG",
+    "TZ",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "REGISTRY_AUTH_FILE",
+    "DOCKER_CONFIG",
+    env::CRASH_FILE,
+    env::RUNNER_LOG,
+];
 /// How often open builds are looked for.
 const LOOK: Duration = Duration::from_millis(500);
 /// Whoever brings a runner of their own has this long before one is started here.
@@ -261,22 +279,7 @@ impl Launcher {
         };
         command.arg("build").arg("--state-dir").arg(&state_dir).arg("--url").arg(&*self.state.runner_url);
         command.env_clear();
-        for name in ["PATH", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
-            .into_iter()
-            .chain([
-                "http_proxy",
-                "https_proxy",
-                "no_proxy",
-                "REGISTRY_AUTH_FILE",
-                "DOCKER_CONFIG",
-                env::CRASH_FILE,
-                env::RUNNER_LOG,
-            ])
-        {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
+        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         // Scripts of a build see nothing of the server's data, nor of another org's runner.
         let hidden = fs_err::canonicalize(&self.state.config.data_dir)?;
         command.env(env::RUNNER_HIDE, hidden);

@@ -144,6 +144,22 @@ pub(crate) struct NewRun {
     trigger_type: String,
 }
 
+impl NewRun {
+    /// The run, once its job is made.
+    fn of(self, job_id: &JobId, actor: &str, now: model::Timestamp) -> ActionRun {
+        ActionRun {
+            id: self.id,
+            install_id: self.install_id,
+            action_id: self.action_id,
+            section_id: self.section_id,
+            job_id: job_id.clone(),
+            trigger_type: self.trigger_type,
+            created_by: actor.to_owned(),
+            created_at: now,
+        }
+    }
+}
+
 /// What every script of an install is told.
 fn builtin_env(install: &Install, trigger_type: &str) -> BTreeMap<String, String> {
     BTreeMap::from([
@@ -415,16 +431,7 @@ impl Conductor {
             order: self.signing_keys().signatory.order(&order),
             log_stream_id: LogStreamId::new(now, self.random_u128()),
             created_by: actor.to_owned(),
-            run: draft.run.map(|run| ActionRun {
-                id: run.id,
-                install_id: run.install_id,
-                action_id: run.action_id,
-                section_id: run.section_id,
-                job_id: job_id.clone(),
-                trigger_type: run.trigger_type,
-                created_by: actor.to_owned(),
-                created_at: now,
-            }),
+            run: draft.run.map(|run| run.of(&job_id, actor, now)),
             build: draft.build.map(|build| Box::new(Build { job_id: Some(job_id), ..*build })),
             step_id: draft.step_id,
             restores: draft.restores,

@@ -136,37 +136,8 @@ impl<'a> WorkflowContext<'a> {
                 return Ok(Known::Ended(Ended::Success));
             }
             Work::GenerateStack => return Ok(fails(&format!("a stack for {}", self.install.platform))),
-            Work::AwaitStack => {
-                let mut stack = self.part(STACK).await?;
-                let joined = self.simulated || self.runner().await?.generation > 0;
-                if !joined && stack["status"] != "active" {
-                    let name = &self.install.name;
-                    let reason =
-                        format!("waits for the runner to join: run what `ferry runners join-command {name}` prints");
-                    return Ok(Known::Reason(reason));
-                }
-                if stack["status"] != "active" {
-                    stack["status"] = json!("active");
-                    self.outbox.parts.insert(STACK.to_owned(), stack);
-                }
-                return Ok(Known::Ended(Ended::Success));
-            }
-            Work::AwaitRunner => {
-                let (conductor, simulated) = (self.conductor, self.simulated);
-                let runner = self.runner().await?;
-                let online = simulated || matches!(conductor.presence(runner), Presence::Online);
-                if let Some(since) = runner.report.as_ref().and_then(|report| report.disabled_since).filter(|_| online)
-                {
-                    return Ok(Known::Reason(format!(
-                        "waits for the runner: the customer has disabled it since {since}"
-                    )));
-                }
-                let name = &self.install.name;
-                let reason = format!(
-                    "waits for the runner: it is not connected; start it, or bring one up with `ferry runners join-command {name}`"
-                );
-                return Ok(if online { Known::Ended(Ended::Success) } else { Known::Reason(reason) });
-            }
+            Work::AwaitStack => return self.await_stack().await,
+            Work::AwaitRunner => return self.await_runner().await,
             _ => {}
         }
         // What waited for long must not bring an older version back by itself.
@@ -212,6 +183,35 @@ impl<'a> WorkflowContext<'a> {
                 Ok(fails(&format!("deploying a {}", kind.map_or("component", |c| c.kind.name()))))
             }
         }
+    }
+
+    async fn await_stack(&mut self) -> Result<Known> {
+        let mut stack = self.part(STACK).await?;
+        let joined = self.simulated || self.runner().await?.generation > 0;
+        if !joined && stack["status"] != "active" {
+            let name = &self.install.name;
+            let reason = format!("waits for the runner to join: run what `ferry runners join-command {name}` prints");
+            return Ok(Known::Reason(reason));
+        }
+        if stack["status"] != "active" {
+            stack["status"] = json!("active");
+            self.outbox.parts.insert(STACK.to_owned(), stack);
+        }
+        Ok(Known::Ended(Ended::Success))
+    }
+
+    async fn await_runner(&mut self) -> Result<Known> {
+        let (conductor, simulated) = (self.conductor, self.simulated);
+        let runner = self.runner().await?;
+        let online = simulated || matches!(conductor.presence(runner), Presence::Online);
+        if let Some(since) = runner.report.as_ref().and_then(|report| report.disabled_since).filter(|_| online) {
+            return Ok(Known::Reason(format!("waits for the runner: the customer has disabled it since {since}")));
+        }
+        let name = &self.install.name;
+        let reason = format!(
+            "waits for the runner: it is not connected; start it, or bring one up with `ferry runners join-command {name}`"
+        );
+        Ok(if online { Known::Ended(Ended::Success) } else { Known::Reason(reason) })
     }
 
     async fn job(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {

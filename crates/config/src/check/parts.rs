@@ -335,18 +335,10 @@ fn installs(checker: &mut Checker) {
         }
         for name in install.component_toggles.keys() {
             checker.component(name, format!("{path}/component_toggles/{name}"));
-            let fixed = config
-                .components
-                .iter()
-                .any(|component| component.common.name == *name && !component.common.toggleable);
-            if fixed {
-                checker.say(
-                    warning(
-                        Code::NoEffect,
-                        format!("the component `{name}` can't be left out: it is not `toggleable`"),
-                    ),
-                    format!("{path}/component_toggles/{name}"),
-                );
+            let is_it = |component: &&crate::Component| component.common.name == *name;
+            if config.components.iter().find(is_it).is_some_and(|component| !component.common.toggleable) {
+                let text = format!("the component `{name}` can't be left out: it is not `toggleable`");
+                checker.say(warning(Code::NoEffect, text), format!("{path}/component_toggles/{name}"));
             }
         }
         for name in install.components.keys() {

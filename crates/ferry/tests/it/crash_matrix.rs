@@ -17,6 +17,7 @@ use model::{JobState, JobType};
 use rustix::process::Signal;
 use testkit::Backend;
 use testkit::system::{Options, Runner, SOON, System, action, runner_binary, script, send, temporary, until};
+pub(crate) use testkit::trap::Trap;
 
 use crate::{ferry, options, seconds};
 
@@ -56,50 +57,6 @@ impl Victim {
     }
 }
 
-/// The file that says at which point a process is to stand still.
-pub(crate) struct Trap {
-    file: PathBuf,
-}
-
-impl Trap {
-    pub(crate) fn new(file: PathBuf) -> Self {
-        Self { file }
-    }
-
-    /// Processes that get this in their environment look into the file.
-    pub(crate) fn variable(&self) -> (&'static str, &Path) {
-        ("FERRY_CRASH_FILE", &self.file)
-    }
-
-    /// The process stands still that comes by the point for this time.
-    pub(crate) fn set(&self, point: &Point, time: u32) {
-        let _ = fs_err::remove_file(self.file.with_extension("hit"));
-        // In one go: a process may look at any time.
-        let unfinished = self.file.with_extension("new");
-        fs_err::write(&unfinished, format!("{}:{time}", point.name)).expect("a file");
-        fs_err::rename(&unfinished, &self.file).expect("a file");
-    }
-
-    /// Waits until a process stands still at the point.
-    pub(crate) async fn until_hit(&self, point: &Point) -> i32 {
-        let (hit, what) = (self.file.with_extension("hit"), format!("{} is come by", point.name));
-        until(&what, SOON, async || {
-            let text = fs_err::read_to_string(&hit).map_err(|e| e.to_string())?;
-            let pid = text.split(' ').nth(1).and_then(|p| p.parse::<i32>().ok()).ok_or(text)?;
-            let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).map_err(|e| e.to_string())?;
-            let still = stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'));
-            if still { Ok(pid) } else { Err(stat) }
-        })
-        .await
-    }
-
-    /// Lets the process that stands still go on.
-    pub(crate) fn release(&self, pid: i32) {
-        fs_err::remove_file(self.file.with_extension("hit")).expect("removed");
-        send(pid, Signal::CONT);
-    }
-}
-
 /// What is run while someone dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
@@ -135,8 +92,9 @@ impl Cell {
 
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
-    // What happens to Terraform is in a matrix of its own.
-    for point in POINTS.iter().filter(|point| !matches!(point.story, Story::Plan | Story::Apply)) {
+    // What happens to Terraform, and to a cluster, is in matrices of their own.
+    let elsewhere = |story| matches!(story, Story::Plan | Story::Apply | Story::Rollout);
+    for point in POINTS.iter().filter(|point| !elsewhere(point.story)) {
         for victim in Victim::EACH {
             if !victim.is_executor() || point.executor.is_some() {
                 cells.push(Cell { point, time: 1, victim, work: Work::Action });
@@ -210,7 +168,7 @@ impl Lane {
         let submit = tokio::spawn(submit(self.submission(cell, &name)));
         match story {
             Story::Join => self.start_runner(),
-            Story::Action | Story::Plan | Story::Apply => {}
+            Story::Action | Story::Plan | Story::Apply | Story::Rollout => {}
             Story::Running | Story::Adopt | Story::Silence | Story::Seal => {
                 self.system.until_witness(&name, "one").await;
                 if story == Story::Adopt {

@@ -157,11 +157,8 @@ pub enum Ended {
     Stopped(Stop),
 }
 
-/// Runs a child until it and everything it started has ended.
-pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> io::Result<Ended> {
-    if let Some(stop) = stop.borrow().clone() {
-        return Ok(Ended::Stopped(stop));
-    }
+/// What the shim is told of a child.
+fn shim_file(child: &Child<'_>, host: &Host<'_>) -> ShimFile {
     let mut env = child.env.clone();
     if let Some(job) = &host.trace {
         // What the child exports itself becomes a part of its step.
@@ -171,7 +168,7 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
     if let Some(endpoint) = &host.otlp_endpoint {
         export_to(&mut env, &format!("{endpoint}/{}", child.step));
     }
-    let told = ShimFile {
+    ShimFile {
         argv: child.argv.clone(),
         env,
         cgroups: host.cgroups.clone(),
@@ -183,8 +180,15 @@ pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<
             }),
             Kept::InCell => None,
         },
-    };
-    host.dir.write_json("shim.json", &told)?;
+    }
+}
+
+/// Runs a child until it and everything it started has ended.
+pub async fn run(child: &Child<'_>, host: &Host<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> io::Result<Ended> {
+    if let Some(stop) = stop.borrow().clone() {
+        return Ok(Ended::Stopped(stop));
+    }
+    host.dir.write_json("shim.json", &shim_file(child, host))?;
     for dir in &host.cgroups.dirs {
         host.dir.note_group(&format!("cgroup {}", dir.display()))?;
     }

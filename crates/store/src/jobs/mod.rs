@@ -514,6 +514,29 @@ const BEFORE: &str = concat!(
     ", i.request_digest, i.resource_id FROM runners r LEFT JOIN idempotency i ON i.scope = $9 AND i.key = $10 WHERE r.id = $1 AND r.org_id = $8"
 );
 
+/// The job that the same request has made before, or that does the same already.
+async fn known(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>, row: Option<&Row>) -> Result<Option<Job>> {
+    let found = match row {
+        Some(row) => same_request(idem, row.get("request_digest")?, row.get("resource_id")?)?,
+        None => idempotent(tx, idem).await?,
+    };
+    if let Some(found) = found {
+        let id = JobId::parse(&found).map_err(|_| StoreError::corrupt("idempotency key"))?;
+        return job_by_id(tx, &id).await.map(Some);
+    }
+    if let Some(build) = &new.build
+        && let Some(id) = builds::open_job(tx, build).await?
+    {
+        return job_by_id(tx, &id).await.map(Some);
+    }
+    if let Some(step) = &new.step_id
+        && let Some(row) = tx.get("SELECT id FROM jobs WHERE step_id = $1", params![step]).await?
+    {
+        return job_by_id(tx, &row.get("id")?).await.map(Some);
+    }
+    Ok(None)
+}
+
 async fn insert_job(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>) -> Result<Queued> {
     let now = new.now;
     let (scope, key) = (idem.map(|i| &i.scope), idem.map(|i| &i.key));
@@ -530,23 +553,8 @@ async fn insert_job(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>) -
         key
     ];
     let row = tx.get(BEFORE, before).await?;
-    let found = match &row {
-        Some(row) => same_request(idem, row.get("request_digest")?, row.get("resource_id")?)?,
-        None => idempotent(tx, idem).await?,
-    };
-    if let Some(found) = found {
-        let id = JobId::parse(&found).map_err(|_| StoreError::corrupt("idempotency key"))?;
-        return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true, place: None });
-    }
-    if let Some(build) = &new.build
-        && let Some(id) = builds::open_job(tx, build).await?
-    {
-        return Ok(Queued { job: job_by_id(tx, &id).await?, replayed: true, place: None });
-    }
-    if let Some(step) = &new.step_id
-        && let Some(row) = tx.get("SELECT id FROM jobs WHERE step_id = $1", params![step]).await?
-    {
-        return Ok(Queued { job: job_by_id(tx, &row.get("id")?).await?, replayed: true, place: None });
+    if let Some(job) = known(tx, new, idem, row.as_ref()).await? {
+        return Ok(Queued { job, replayed: true, place: None });
     }
     // It may have been cancelled since it was decided to start it.
     if let Some(step) = &new.step_id {
@@ -601,7 +609,13 @@ async fn insert_job(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>) -
         terraform::note_restore(tx, revision, new).await?;
     }
     remember(tx, idem, new.id.as_str(), now).await?;
-    let job = Job {
+    let job = queued(new, attempts, queue_until);
+    Ok(Queued { job, replayed: false, place: Some(place) })
+}
+
+/// A job as it was just queued.
+fn queued(new: &NewJob, attempts: u32, queue_until: Timestamp) -> Job {
+    Job {
         id: new.id.clone(),
         org_id: new.org_id.clone(),
         runner_id: new.runner_id.clone(),
@@ -624,13 +638,12 @@ async fn insert_job(tx: &mut Tx<'_>, new: &NewJob, idem: Option<&Idempotency>) -
         cancel_at: None,
         released: false,
         created_by: new.created_by.clone(),
-        created_at: now,
-        updated_at: now,
+        created_at: new.now,
+        updated_at: new.now,
         started_at: None,
         finished_at: None,
         step_id: new.step_id.clone(),
-    };
-    Ok(Queued { job, replayed: false, place: Some(place) })
+    }
 }
 
 pub(crate) async fn target_holder(tx: &mut Tx<'_>, runner: &RunnerId, target: &str) -> Result<Option<JobId>> {

@@ -45,6 +45,47 @@ pub(super) struct ImageBuild<'a> {
     pub(super) disk_bytes: u64,
 }
 
+/// Refuses what the Dockerfile does not have, and names that would be read as something else.
+fn check(wanted: &ImageBuild<'_>, parsed: &dockerfile::Dockerfile) -> Result<(), StepFailure> {
+    if let Some(target) = wanted.target.filter(|target| !parsed.has_stage(target)) {
+        let names: Vec<&str> = parsed.stages.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let has = if names.is_empty() { "names no stage".into() } else { format!("has {}", names.join(", ")) };
+        return Err(bad(format!("`{}` has no stage `{target}`: it {has}", wanted.dockerfile)));
+    }
+    let odd = |name: &String| name.is_empty() || name.starts_with(['-', '.']) || name.contains(['=', ',', '/', '\0']);
+    if let Some(name) = wanted.args.keys().chain(wanted.secrets.keys()).find(|name| odd(name)) {
+        return Err(bad(format!("`{name}` is no name of a build argument or secret")));
+    }
+    Ok(())
+}
+
+/// The command of a build but for its secrets and its context, and the tag that it gives.
+fn build_words(
+    run: &Run<'_>,
+    work: &BuildDirs,
+    wanted: &ImageBuild<'_>,
+    inner: &Path,
+    network: Network,
+) -> (Vec<String>, String) {
+    let mut argv = work.tool();
+    argv.push(if work.podman { "build".into() } else { "bud".into() });
+    argv.extend(
+        ["--isolation", "chroot", "--network", "host", "--layers", "--timestamp", "0", "--format", "oci", "--force-rm"]
+            .map(str::to_owned),
+    );
+    if !work.podman {
+        argv.extend(["--disable-compression=false", "--identity-label=false"].map(str::to_owned));
+    }
+    let tag = if work.podman { format!("localhost/ferry:{}", run.host.dir.name()) } else { LAYOUT.to_owned() };
+    argv.push(if network == Network::Outward { "--pull".into() } else { "--pull=false".into() });
+    argv.extend(["--file".into(), inner.to_string_lossy().into_owned(), "--tag".into(), tag.clone()]);
+    if let Some(target) = wanted.target {
+        argv.push(format!("--target={target}"));
+    }
+    argv.extend(wanted.args.iter().map(|(name, value)| format!("--build-arg={name}={value}")));
+    (argv, tag)
+}
+
 pub(super) async fn build(
     run: &mut Run<'_>,
     step: usize,
@@ -57,15 +98,7 @@ pub(super) async fn build(
         .map_err(|why| bad(format!("the Dockerfile `{}` {why}", wanted.dockerfile)))?;
     let text = read_bounded(&file, DOCKERFILE_BYTES_MAX)?;
     let parsed = dockerfile::read(&text, wanted.args);
-    if let Some(target) = wanted.target.filter(|target| !parsed.has_stage(target)) {
-        let names: Vec<&str> = parsed.stages.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let has = if names.is_empty() { "names no stage".into() } else { format!("has {}", names.join(", ")) };
-        return Err(bad(format!("`{}` has no stage `{target}`: it {has}", wanted.dockerfile)));
-    }
-    let odd = |name: &String| name.is_empty() || name.starts_with(['-', '.']) || name.contains(['=', ',', '/', '\0']);
-    if let Some(name) = wanted.args.keys().chain(wanted.secrets.keys()).find(|name| odd(name)) {
-        return Err(bad(format!("`{name}` is no name of a build argument or secret")));
-    }
+    check(wanted, &parsed)?;
 
     let work = BuildDirs::make(run, place)?;
     let _lock = work.lock_storage(run, step).await?;
@@ -90,22 +123,7 @@ pub(super) async fn build(
     let inner = Path::new("/context").join(file.strip_prefix(&context).unwrap_or(&file));
     let out = Bind { from: work.out.clone(), to: "/out".into(), writable: true };
     let mut binds = vec![Bind { from: context, to: "/context".into(), writable: false }, out.clone()];
-    let mut argv = work.tool();
-    argv.push(if work.podman { "build".into() } else { "bud".into() });
-    argv.extend(
-        ["--isolation", "chroot", "--network", "host", "--layers", "--timestamp", "0", "--format", "oci", "--force-rm"]
-            .map(str::to_owned),
-    );
-    if !work.podman {
-        argv.extend(["--disable-compression=false", "--identity-label=false"].map(str::to_owned));
-    }
-    let tag = if work.podman { format!("localhost/ferry:{}", run.host.dir.name()) } else { LAYOUT.to_owned() };
-    argv.push(if network == Network::Outward { "--pull".into() } else { "--pull=false".into() });
-    argv.extend(["--file".into(), inner.to_string_lossy().into_owned(), "--tag".into(), tag.clone()]);
-    if let Some(target) = wanted.target {
-        argv.push(format!("--target={target}"));
-    }
-    argv.extend(wanted.args.iter().map(|(name, value)| format!("--build-arg={name}={value}")));
+    let (mut argv, tag) = build_words(run, &work, wanted, &inner, network);
     let secrets = work.dir.join("secrets");
     fs_err::create_dir_all(&secrets)?;
     for (name, value) in wanted.secrets {

@@ -280,6 +280,12 @@ impl Release<'_> {
         crash_point!("executor.helm_ended");
         let outcome = match ended {
             Ok(()) => {
+                if self.job.rollout.wait {
+                    // Helm takes a container for ready that crashes right after its start.
+                    let workloads: Vec<Entry> =
+                        entries.iter().filter(|entry| rollout::keeps_running(&entry.of)).cloned().collect();
+                    rollout::wait_ready(watched, api, &workloads, &mut progress, APPLY, until).await?;
+                }
                 entries.iter().for_each(|entry| progress.set(run, &entry.of.address(), "apply", ResourceStatus::Done));
                 Ok(())
             }

@@ -21,10 +21,14 @@ use super::{AT_ONCE, explain};
 const LOOK: Duration = Duration::from_millis(500);
 /// What is not ready is explained this often in the log.
 const SAY: Duration = Duration::from_secs(20);
+/// How long an object may be failing before it is given up.
+const FAILING: Duration = Duration::from_secs(10);
 /// How long the cluster may take to serve a kind that was just defined.
 const ESTABLISH: Duration = Duration::from_secs(60);
 /// How long an object that is replaced may take to go.
 const REPLACE: Duration = Duration::from_secs(300);
+/// How long containers without a readiness probe must run before they count as ready: one that crashes at once is ready for a moment.
+const SETTLE: Duration = Duration::from_secs(2);
 /// Objects that are named in an error.
 const NAMED_MAX: usize = 5;
 
@@ -272,6 +276,39 @@ pub(crate) fn still_there(of: &ObjectRef, live: &Value) -> String {
     }
 }
 
+/// Whether an object runs containers that say nothing of their readiness.
+fn has_no_probe(live: &Value) -> bool {
+    let pod = match live["kind"].as_str() {
+        Some("Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") => &live["spec"]["template"]["spec"],
+        Some("Pod") if live["status"]["phase"] == "Running" => &live["spec"],
+        _ => return false,
+    };
+    let containers = pod["containers"].as_array();
+    containers.is_some_and(|all| all.iter().any(|container| container["readinessProbe"].is_null()))
+}
+
+/// Whether an object is a workload that goes on running.
+pub(crate) fn keeps_running(of: &ObjectRef) -> bool {
+    matches!((of.group.as_str(), of.kind.as_str()), ("apps", "Deployment" | "StatefulSet" | "DaemonSet"))
+}
+
+/// An object that is not ready, and why.
+struct Waiting<'e> {
+    entry: &'e Entry,
+    live: Option<Value>,
+    why: String,
+    failed: bool,
+}
+
+impl Waiting<'_> {
+    async fn explained(&self, api: &Api) -> String {
+        explain::why(api, &self.entry.of, self.live.as_ref(), &self.why).await
+    }
+}
+
+/// Since when an object is as it was seen, by its address.
+type Since = BTreeMap<String, Instant>;
+
 /// Waits until objects are ready. What is not, and why, is in the log while it lasts and in the failure at the end.
 pub(crate) async fn wait_ready(
     run: &Run<'_>,
@@ -283,66 +320,99 @@ pub(crate) async fn wait_ready(
 ) -> Result<(), StepFailure> {
     let (begun, mut said) = (Instant::now(), Instant::now());
     let mut left: Vec<&Entry> = entries.iter().collect();
-    let mut failing_since: BTreeMap<String, Instant> = BTreeMap::new();
+    let (mut failing_since, mut ready_since) = (Since::new(), Since::new());
     loop {
-        let looks = left.iter().map(|entry| async move { (*entry, api.get(&entry.of).await) });
-        let found: Vec<_> = futures::stream::iter(looks).buffered(AT_ONCE).collect().await;
-        let mut waiting = Vec::new();
-        for (entry, live) in found {
-            let address = entry.of.address();
-            let live = match live {
-                Ok(live) => live,
-                Err(error) if error.code() == 403 => return Err(error.of("read", &address)),
-                // It is asked again; how long is bounded below.
-                Err(_) => {
-                    waiting.push((entry, None, "the API server does not answer".to_owned(), false));
-                    continue;
-                }
-            };
-            let status = match &live {
-                None => Status::Failed("it is gone".to_owned()),
-                Some(live) => status_of(live, now().micros() / 1_000_000),
-            };
-            match status {
-                Status::Ready => progress.set(run, &address, "wait", ResourceStatus::Done),
-                Status::Progressing(why) | Status::Terminating(why) => waiting.push((entry, live, why, false)),
-                Status::Failed(why) => waiting.push((entry, live, why, true)),
-            }
-        }
-        if waiting.is_empty() {
-            progress.tell(run);
-            return Ok(());
-        }
-        for (entry, _, _, failed) in &waiting {
-            let address = entry.of.address();
+        let waiting = not_ready(run, api, &left, progress, &mut ready_since).await?;
+        for one in &waiting {
+            let address = one.entry.of.address();
             progress.set(run, &address, "wait", ResourceStatus::Started);
-            match failed {
+            match one.failed {
                 true => drop(failing_since.entry(address).or_insert_with(Instant::now)),
                 false => drop(failing_since.remove(&address)),
             }
         }
         progress.tell(run);
+        if waiting.is_empty() {
+            return Ok(());
+        }
         // A failure that lasts does not get better by waiting.
-        let given_up = failing_since.values().any(|since| since.elapsed() > Duration::from_secs(10));
+        let given_up = failing_since.values().any(|since| since.elapsed() > FAILING);
         if Instant::now() > until || given_up {
-            let mut told = Vec::new();
-            for (entry, live, why, _) in waiting.iter().take(NAMED_MAX) {
-                progress.set(run, &entry.of.address(), "wait", ResourceStatus::Failed);
-                told.push(explain::why(api, &entry.of, live.as_ref(), why).await);
-            }
-            let more = waiting.len().saturating_sub(NAMED_MAX);
-            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            progress.tell(run);
-            let after = format!("after {} s", begun.elapsed().as_secs());
-            return Err(StepFailure::new("not_ready", format!("not ready {after}: {}{more}", told.join("; "))));
+            return Err(given_up_on(run, api, &waiting, progress, begun).await);
         }
         if said.elapsed() > SAY {
             said = Instant::now();
-            for (entry, live, why, _) in waiting.iter().take(NAMED_MAX) {
-                run.say(Some(stage), &format!("waits: {}", explain::why(api, &entry.of, live.as_ref(), why).await));
+            for one in waiting.iter().take(NAMED_MAX) {
+                run.say(Some(stage), &format!("waits: {}", one.explained(api).await));
             }
         }
-        left = waiting.into_iter().map(|(entry, ..)| entry).collect();
+        left = waiting.into_iter().map(|one| one.entry).collect();
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// Looks at each object once.
+async fn not_ready<'e>(
+    run: &Run<'_>,
+    api: &Api,
+    left: &[&'e Entry],
+    progress: &mut Progress,
+    ready_since: &mut Since,
+) -> Result<Vec<Waiting<'e>>, StepFailure> {
+    let looks = left.iter().map(|entry| async move { (*entry, api.get(&entry.of).await) });
+    let found: Vec<_> = futures::stream::iter(looks).buffered(AT_ONCE).collect().await;
+    let mut waiting = Vec::new();
+    for (entry, live) in found {
+        let address = entry.of.address();
+        let mut wait = |live, why: String, failed| waiting.push(Waiting { entry, live, why, failed });
+        let live = match live {
+            Ok(live) => live,
+            Err(error) if error.code() == 403 => return Err(error.of("read", &address)),
+            // It is asked again; how long is bounded by who waits.
+            Err(_) => {
+                wait(None, "the API server does not answer".to_owned(), false);
+                continue;
+            }
+        };
+        let status = match &live {
+            None => Status::Failed("it is gone".to_owned()),
+            Some(live) => status_of(live, now().micros() / 1_000_000),
+        };
+        if status != Status::Ready {
+            ready_since.remove(&address);
+        }
+        match status {
+            Status::Ready => {
+                let since = ready_since.entry(address.clone()).or_insert_with(Instant::now);
+                if live.as_ref().is_some_and(has_no_probe) && since.elapsed() < SETTLE {
+                    wait(live, "its containers have only just started".to_owned(), false);
+                } else {
+                    progress.set(run, &address, "wait", ResourceStatus::Done);
+                }
+            }
+            Status::Progressing(why) | Status::Terminating(why) => wait(live, why, false),
+            Status::Failed(why) => wait(live, why, true),
+        }
+    }
+    Ok(waiting)
+}
+
+/// The failure that names what did not become ready, and why.
+async fn given_up_on(
+    run: &Run<'_>,
+    api: &Api,
+    waiting: &[Waiting<'_>],
+    progress: &mut Progress,
+    begun: Instant,
+) -> StepFailure {
+    let mut told = Vec::new();
+    for one in waiting.iter().take(NAMED_MAX) {
+        progress.set(run, &one.entry.of.address(), "wait", ResourceStatus::Failed);
+        told.push(one.explained(api).await);
+    }
+    progress.tell(run);
+    let more = waiting.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let after = format!("after {} s", begun.elapsed().as_secs());
+    StepFailure::new("not_ready", format!("not ready {after}: {}{more}", told.join("; ")))
 }

@@ -1,0 +1,53 @@
+//! Charts that people really use: a look at what was just deployed finds no drift.
+
+use std::path::{Path, PathBuf};
+
+use needs::needs;
+use serde_json::json;
+
+use crate::stage::Stage;
+
+const LOOKS: usize = 3;
+
+/// Their images can't be pulled here, so nothing waits for them. What would serve an API of the cluster, and so be missed by
+/// everybody while its pods do not run, is left out.
+const CHARTS: [(&str, &[(&str, &str)]); 4] = [
+    ("cert_manager", &[("crds.enabled", "true"), ("crds.keep", "false"), ("startupapicheck.enabled", "false")]),
+    ("metrics_server", &[("apiService.create", "false")]),
+    ("flagger", &[]),
+    ("descheduler", &[]),
+];
+
+/// Where `scripts/kube-tools.sh` put them.
+fn charts() -> PathBuf {
+    let ferry = crate::ferry();
+    let target = ferry.parent().and_then(Path::parent).unwrap();
+    let given = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|dir| dir.with_file_name("charts"))
+        .find(|dir| dir.join("cert-manager").exists());
+    given.unwrap_or_else(|| target.join("kube-tools/charts"))
+}
+
+#[tokio::test]
+async fn looks_at_real_charts_find_no_drift() {
+    needs!(Kube);
+    let stage = Stage::start("charts").await;
+    for (name, values) in CHARTS {
+        stage.copy(&charts().join(name.replace('_', "-")), &format!("src/{name}"));
+        stage.chart_at(name, "wait = false", values, &format!("src/{name}"));
+    }
+    stage.sync().await;
+    for (name, _) in CHARTS {
+        stage.deployed(name).await;
+    }
+    for look in 0..LOOKS {
+        for (name, _) in CHARTS {
+            let step = stage.look(name).await;
+            assert_eq!(step.status.status, "no-drift", "look {look} at {name}: {:?}", step.status);
+        }
+    }
+    for (name, _) in CHARTS {
+        stage.run(json!({ "type": "teardown_component", "component": name })).await;
+    }
+    stage.system.until_quiet().await;
+}
