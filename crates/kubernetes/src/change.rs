@@ -75,6 +75,41 @@ pub fn ignore(object: &mut Value, path: &str) {
     remove(object, &steps);
 }
 
+/// Puts what stands at the places of a pattern in `live` into an object that has something there too.
+pub fn keep(object: &mut Value, live: &Value, path: &str) {
+    copy(object, live, &steps(path));
+}
+
+fn copy(value: &mut Value, live: &Value, steps: &[String]) {
+    let Some((first, rest)) = steps.split_first() else {
+        if !live.is_null() {
+            *value = live.clone();
+        }
+        return;
+    };
+    match value {
+        Value::Object(fields) => {
+            let all = first == "*";
+            let meant = fields.iter_mut().filter(|(name, _)| all || *name == first);
+            meant.for_each(|(name, field)| copy(field, &live[name.as_str()], rest));
+        }
+        Value::Array(items) => {
+            for (n, item) in items.iter_mut().enumerate() {
+                let name = item["name"].as_str();
+                let meant = first == "*" || first.parse() == Ok(n) || name == Some(first.as_str());
+                let other = match name {
+                    Some(name) => live.as_array().into_iter().flatten().find(|other| other["name"] == name),
+                    None => live.get(n),
+                };
+                if let (true, Some(other)) = (meant, other) {
+                    copy(item, other, rest);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 fn steps(path: &str) -> Vec<String> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -248,6 +283,20 @@ mod tests {
         let mut object = object();
         ignore(&mut object, r#"metadata.annotations["a.b/c"]"#);
         assert_eq!(object["metadata"]["annotations"], json!({ "d": "2" }));
+    }
+
+    #[test]
+    fn what_others_may_change_is_kept() {
+        let mut object =
+            json!({ "spec": { "replicas": 1, "c": [{ "name": "x", "image": "1" }, { "name": "y", "image": "1" }] } });
+        let live = json!({ "spec": { "replicas": 5, "c": [{ "name": "y", "image": "2" }, { "name": "x", "image": "3" }], "z": 1 } });
+        keep(&mut object, &live, "spec.replicas");
+        keep(&mut object, &live, "spec.c[*].image");
+        keep(&mut object, &live, "spec.z");
+        assert_eq!(
+            object,
+            json!({ "spec": { "replicas": 5, "c": [{ "name": "x", "image": "3" }, { "name": "y", "image": "2" }] } })
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod object;
 mod status;
 mod values;
 
-pub use change::{Change, Verb, ignore, normalized, plan_document, removed_since};
+pub use change::{Change, Verb, ignore, keep, normalized, plan_document, removed_since};
 pub use inventory::{Cluster, Deployed, Entry, Inventory, InventoryError, Output};
 pub use manifest::{ManifestError, parse};
 pub use object::{ObjectRef, is_hook, rank};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt as _;
-use kubernetes::{Change, Entry, ObjectRef, Verb, ignore, normalized, rank, removed_since};
+use kubernetes::{Change, Entry, ObjectRef, Verb, ignore, keep, normalized, rank, removed_since};
 use model::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -107,7 +107,13 @@ pub(crate) async fn compare(api: &Api, wanted: &Wanted<'_>) -> Result<Compared, 
     let names: Vec<ObjectRef> = wanted.objects.iter().filter_map(ObjectRef::of).collect();
     let around = Around {
         kinds: wanted.objects.iter().filter_map(defined).map(|(kind, _)| kind).collect(),
-        namespaces: names.iter().filter(|of| of.is_namespace()).map(|of| of.name.clone()).collect(),
+        // Helm creates the namespace of a release.
+        namespaces: names
+            .iter()
+            .filter(|of| of.is_namespace())
+            .map(|of| of.name.clone())
+            .chain(wanted.release.map(|(_, namespace)| namespace.to_owned()))
+            .collect(),
         scaled: scaled(api, &wanted.objects).await?,
     };
     let looks = wanted.objects.iter().map(|object| one(api, wanted, &around, object));
@@ -246,6 +252,12 @@ async fn one(api: &Api, wanted: &Wanted<'_>, around: &Around, object: &Value) ->
         if scaled && live["spec"]["replicas"].is_number() && object["spec"]["replicas"].is_number() {
             object["spec"]["replicas"] = live["spec"]["replicas"].clone();
         }
+        // Helm applies what it renders; elsewhere what others may change stays as they left it.
+        for rule in wanted.ignore.iter().filter(|_| wanted.release.is_none()) {
+            if let Some(path) = about(rule, &of) {
+                keep(&mut object, live, path);
+            }
+        }
         if live["metadata"]["deletionTimestamp"].is_string() {
             let holders = live["metadata"]["finalizers"].to_string();
             let text = format!(
@@ -297,12 +309,8 @@ fn changed(
     }
     let seen = |value: &Value| {
         let mut seen = normalized(value);
-        for rule in wanted.ignore {
-            match rule.split_once(": ") {
-                Some((object, path)) if is_meant(object, &of) => ignore(&mut seen, path),
-                Some(_) => {}
-                None => ignore(&mut seen, rule),
-            }
+        for path in wanted.ignore.iter().filter_map(|rule| about(rule, &of)) {
+            ignore(&mut seen, path);
         }
         seen
     };
@@ -337,9 +345,16 @@ fn changed(
     (planned, change, conflicts)
 }
 
-/// Whether a rule is about an object: `Deployment`, `Deployment/web`, or the whole address.
-fn is_meant(rule: &str, of: &ObjectRef) -> bool {
-    rule == of.kind || rule == format!("{}/{}", of.kind, of.name) || rule == of.address()
+/// The place that a rule names in an object, if it is about it: all objects, or those of `Deployment`, `Deployment/web`, or the whole
+/// address.
+fn about<'r>(rule: &'r str, of: &ObjectRef) -> Option<&'r str> {
+    match rule.split_once(": ") {
+        None => Some(rule),
+        Some((object, path)) => {
+            let is_meant = object == of.kind || object == format!("{}/{}", of.kind, of.name) || object == of.address();
+            is_meant.then_some(path)
+        }
+    }
 }
 
 fn unchecked(of: ObjectRef, object: &Value, why: &str) -> Found {
