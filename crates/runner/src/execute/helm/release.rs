@@ -1,8 +1,9 @@
 //! What a chart renders to, and what became of it in the cluster.
 
+use std::cell::RefCell;
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use kubernetes::{Entry, Output, Status, status_of};
@@ -19,10 +20,14 @@ use super::{explain, named, open};
 
 /// Custom resource definitions of one chart.
 const CRDS_BYTES_MAX: u64 = 64 << 20;
+/// An opened record of a release.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// What is not ready is explained this often in the log.
 const LOOKS_TO_SAY: u32 = 20;
+/// What is not ready is explained this often for the error.
+const LOOKS_TO_EXPLAIN: u32 = 3;
 /// Objects that are named in an error.
 const NAMED_MAX: usize = 3;
 
@@ -68,6 +73,20 @@ fn sections(manifest: &str) -> Vec<(&str, &str)> {
     parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect()
 }
 
+/// A record of a release: packed JSON in base64, twice so in a Secret.
+pub(super) fn unpacked(data: &str, in_secret: bool) -> Result<Value, String> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as B64;
+    let mut packed = B64.decode(data).map_err(|e| e.to_string())?;
+    if in_secret {
+        packed = B64.decode(packed).map_err(|e| e.to_string())?;
+    }
+    let mut text = Vec::new();
+    let opened = flate2::read::GzDecoder::new(packed.as_slice()).take(RECORD_BYTES_MAX).read_to_end(&mut text);
+    opened.map_err(|e| e.to_string())?;
+    serde_json::from_slice(&text).map_err(|e| e.to_string())
+}
+
 /// The objects of a manifest; none in an empty one.
 pub(super) fn objects(manifest: &str) -> Result<Vec<Value>, StepFailure> {
     match kubernetes::parse(manifest) {
@@ -110,8 +129,15 @@ fn status(live: Option<&Value>) -> Status {
     }
 }
 
-/// Follows what helm does, until it is dropped.
-pub(super) async fn watch(run: &Run<'_>, api: &Api, entries: &[Entry], progress: &mut Progress, stage: usize) {
+/// Follows what helm does, until it is dropped. What is not ready before helm gives up is kept in `seen`: a rollback takes it away.
+pub(super) async fn watch(
+    run: &Run<'_>,
+    api: &Api,
+    entries: &[Entry],
+    progress: &mut Progress,
+    stage: usize,
+    (seen, until): (&RefCell<Vec<String>>, Instant),
+) {
     for round in 1_u32.. {
         tokio::time::sleep(LOOK).await;
         let mut waiting = Vec::new();
@@ -125,6 +151,12 @@ pub(super) async fn watch(run: &Run<'_>, api: &Api, entries: &[Entry], progress:
             }
         }
         progress.tell(run);
+        if round % LOOKS_TO_EXPLAIN == 0 {
+            let told = not_ready(api, entries).await;
+            if Instant::now() < until {
+                seen.replace(told);
+            }
+        }
         if round % LOOKS_TO_SAY == 0 {
             for (entry, live) in waiting.iter().take(NAMED_MAX) {
                 let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(live.as_ref()) else { continue };
