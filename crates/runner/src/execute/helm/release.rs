@@ -22,6 +22,8 @@ use super::{explain, named, open};
 const CRDS_BYTES_MAX: u64 = 64 << 20;
 /// An opened record of a release.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// A longer manifest is no output.
+const MANIFEST_BYTES_MAX: usize = 256 << 10;
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// What is not ready is explained this often in the log.
@@ -85,6 +87,16 @@ pub(super) fn unpacked(data: &str, in_secret: bool) -> Result<Value, String> {
     let opened = flate2::read::GzDecoder::new(packed.as_slice()).take(RECORD_BYTES_MAX).read_to_end(&mut text);
     opened.map_err(|e| e.to_string())?;
     serde_json::from_slice(&text).map_err(|e| e.to_string())
+}
+
+/// A manifest without its Secrets.
+fn without_secrets(manifest: &str) -> String {
+    let is_secret = |body: &str| objects(body).map_or(true, |all| all.iter().any(|object| object["kind"] == "Secret"));
+    let parts = sections(manifest).into_iter().map(|(source, body)| match is_secret(body) {
+        true => format!("---\n# Source: {source}\n# left out: a Secret\n"),
+        false => format!("---\n# Source: {source}\n{body}"),
+    });
+    parts.collect()
 }
 
 /// The objects of a manifest; none in an empty one.
@@ -226,8 +238,11 @@ pub(super) async fn outputs(
         open("ingresses", json!(ingresses)),
         open("deployments", json!(deployments)),
     ];
-    // Secrets may stand in it.
-    outputs.push(("manifest".into(), Output { value: json!(rendered.manifest), sensitive: true }));
+    // Not sensitive as a whole: each of its lines would be masked in every log.
+    let manifest = without_secrets(&rendered.manifest);
+    if manifest.len() <= MANIFEST_BYTES_MAX {
+        outputs.push(open("manifest", json!(manifest)));
+    }
     Ok((known, outputs))
 }
 
@@ -243,6 +258,13 @@ mod tests {
         };
         assert_eq!(rendered("x").differs(&rendered("x")), None);
         assert_eq!(rendered("x").differs(&rendered("y")).as_deref(), Some("web/templates/secret.yaml"));
+    }
+
+    #[test]
+    fn secrets_are_left_out_of_the_manifest() {
+        let manifest = "---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# Source: web/templates/b.yaml\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\nstringData: {key: word}\n";
+        let told = without_secrets(manifest);
+        assert!(told.contains("kind: ConfigMap") && !told.contains("word"), "{told}");
     }
 
     #[test]
