@@ -162,10 +162,7 @@ async fn a_failed_upgrade_is_explained_and_an_unfinished_one_is_repaired() {
 
     // An upgrade that died in the middle: its record is stuck, which helm alone refuses to go past.
     let last = history(&stage, "configmap", "web-release").last().unwrap().0;
-    let record = format!("sh.helm.release.v1.web-release.v{last}");
-    let label = "status=pending-upgrade".to_owned();
-    stuck(&stage, &record);
-    stage.namespace.kubectl(&["label", "configmap", &record, "--overwrite", &label]);
+    stuck(&stage, "web-release", last);
     let told = history(&stage, "configmap", "web-release");
     assert_eq!(told.last().unwrap().1, "pending-upgrade", "{told:?}");
     chart("", images::APP_1);
@@ -182,19 +179,25 @@ async fn a_failed_upgrade_is_explained_and_an_unfinished_one_is_repaired() {
     stage.system.until_quiet().await;
 }
 
-/// Has the record of a release say that its upgrade has not ended, as one does whose helm was killed.
-fn stuck(stage: &Stage, record: &str) {
+/// Adds the record of an upgrade that has not ended, as a helm leaves it that was killed.
+fn stuck(stage: &Stage, release: &str, last: u64) {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD as B64;
     use std::io::{Read as _, Write as _};
-    let found = stage.object("configmap", record).expect("a record");
-    let packed = B64.decode(found["data"]["release"].as_str().unwrap()).unwrap();
+    let (name, next) = (|n| format!("sh.helm.release.v1.{release}.v{n}"), last + 1);
+    let mut record = stage.object("configmap", &name(last)).expect("a record");
+    let packed = B64.decode(record["data"]["release"].as_str().unwrap()).unwrap();
     let mut text = Vec::new();
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut text).unwrap();
-    let mut release: Value = serde_json::from_slice(&text).unwrap();
-    release["info"]["status"] = json!("pending-upgrade");
+    let mut content: Value = serde_json::from_slice(&text).unwrap();
+    content["info"]["status"] = json!("pending-upgrade");
+    content["version"] = json!(next);
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    packer.write_all(release.to_string().as_bytes()).unwrap();
-    let packed = B64.encode(packer.finish().unwrap());
-    stage.patch("configmap", record, &json!({ "data": { "release": packed } }));
+    packer.write_all(content.to_string().as_bytes()).unwrap();
+    record["data"]["release"] = json!(B64.encode(packer.finish().unwrap()));
+    let mut labels = record["metadata"]["labels"].clone();
+    labels["status"] = json!("pending-upgrade");
+    labels["version"] = json!(next.to_string());
+    record["metadata"] = json!({ "name": name(next), "labels": labels });
+    stage.namespace.apply_yaml(&record.to_string());
 }

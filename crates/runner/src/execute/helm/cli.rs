@@ -46,6 +46,8 @@ pub(super) struct Helm {
     values: Vec<String>,
     /// From version 4 on, flags have other names and post-renderers are plugins.
     is_4: bool,
+    /// A file of releases that count for a render instead of those in the cluster.
+    renders_from: Option<String>,
 }
 
 impl Helm {
@@ -88,7 +90,15 @@ impl Helm {
         }
         let program = program.to_string_lossy().into_owned();
         let is_4 = version_of(&program).starts_with("v4");
-        let helm = Self { program, env, work, of: (job.namespace.clone(), job.release.clone()), values, is_4 };
+        let helm = Self {
+            program,
+            env,
+            work,
+            of: (job.namespace.clone(), job.release.clone()),
+            values,
+            is_4,
+            renders_from: None,
+        };
         helm.write_gate()?;
         Ok(helm)
     }
@@ -245,6 +255,36 @@ impl Helm {
         self.argv(&words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
+    /// The records of the release but that of one revision, for renders that helm would refuse because of it.
+    pub(super) async fn without_revision(
+        &mut self,
+        api: &Api,
+        job: &HelmSpec,
+        revision: u64,
+    ) -> Result<(), StepFailure> {
+        let plural = match job.storage {
+            model::kubernetes::ReleaseStorage::Secret => "secrets",
+            model::kubernetes::ReleaseStorage::Configmap => "configmaps",
+        };
+        let query = format!("&labelSelector=owner%3Dhelm%2Cname%3D{}", job.release);
+        let records = api.list("v1", plural, &job.namespace, &query).await;
+        let records = records.map_err(|e| e.of("list", &format!("the {plural} of the release {}", job.release)))?;
+        let mut releases = Vec::new();
+        for record in &records {
+            let data = record["data"]["release"].as_str().unwrap_or_default();
+            let release = release::unpacked(data, plural == "secrets").map_err(|e| {
+                StepFailure::new("helm_failed", format!("a record of the release {} can't be read: {e}", job.release))
+            })?;
+            if release["version"].as_u64() != Some(revision) {
+                releases.push(release);
+            }
+        }
+        let file = self.work.join("tmp/releases.json");
+        tool::private(&file, &json!(releases).to_string())?;
+        self.renders_from = Some(file.to_string_lossy().into_owned());
+        Ok(())
+    }
+
     /// What helm would apply, against the real cluster, without applying it.
     pub(super) async fn render(
         &self,
@@ -259,6 +299,10 @@ impl Helm {
         words.extend(["--dry-run=server", "--output", "json"].map(str::to_owned));
         let mut env = self.env.clone();
         env.insert(RENDERED.into(), place.to_string_lossy().into_owned());
+        if let Some(releases) = &self.renders_from {
+            env.insert("HELM_DRIVER".into(), "memory".into());
+            env.insert("HELM_MEMORY_DRIVER_DATA".into(), releases.clone());
+        }
         let text = self.output(run, stage, self.full(&words), env).await?;
         let told: Value = serde_json::from_str(&text)
             .map_err(|e| StepFailure::new("helm_failed", format!("the dry run can't be read: {e}")))?;

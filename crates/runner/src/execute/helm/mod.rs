@@ -70,7 +70,7 @@ impl Deployer for Release<'_> {
     async fn plan(&self, run: &mut Run<'_>, stages: &mut Stages, destroy: bool) -> Result<Planned, StepFailure> {
         stages.begin(run, CHART);
         let (config, api) = connect(run, self.cluster).await?;
-        let helm = Helm::new(run, self.job, &config)?;
+        let mut helm = Helm::new(run, self.job, &config)?;
         let before = state::open(run, &self.workspace).await?;
         self.check_storage(before.as_ref())?;
         if !destroy {
@@ -89,6 +89,7 @@ impl Deployer for Release<'_> {
                 self.job.release,
                 last.map(|last| last.status.as_str()).unwrap_or_default()
             ));
+            helm.without_revision(&api, self.job, stuck).await?;
         }
         let of = (self.job.release.as_str(), self.job.namespace.as_str());
         let old = helm.manifest(run, RENDER, &history).await?;
@@ -96,8 +97,8 @@ impl Deployer for Release<'_> {
         compare::placed(&api, &mut old, of.1).await?;
         let entries: Vec<Entry> =
             old.iter().filter_map(ObjectRef::of).map(|of| Entry { of, uid: String::new() }).collect();
-        let (rendered, objects) =
-            if destroy { Default::default() } else { self.render(run, &helm, history.is_empty()).await? };
+        let install = history.iter().all(|known| Some(known.revision) == stuck);
+        let (rendered, objects) = if destroy { Default::default() } else { self.render(run, &helm, install).await? };
         stages.begin(run, PLAN);
         let mut wanted = objects.clone();
         compare::placed(&api, &mut wanted, of.1).await?;
@@ -269,9 +270,10 @@ impl Release<'_> {
         progress.tell(run);
         let stop = run.stop.clone();
         let watched: &Run<'_> = run;
+        let seen = std::cell::RefCell::new(Vec::new());
         let ended = {
             let upgrade = helm.upgrade(watched, self.job, &file.rendered, APPLY, until, stop);
-            let watch = release::watch(watched, api, entries, &mut progress, APPLY);
+            let watch = release::watch(watched, api, entries, &mut progress, APPLY, (&seen, until));
             tokio::select! {
                 ended = upgrade => ended,
                 () = watch => unreachable!("it never ends"),
@@ -290,7 +292,11 @@ impl Release<'_> {
                 Ok(())
             }
             Err(StepFailure::Failed { error, exit_code }) => {
-                let why = release::not_ready(api, entries).await;
+                let mut why = release::not_ready(api, entries).await;
+                // After a rollback, what is there now is not what failed.
+                if self.job.rollout.rollback {
+                    why = seen.take();
+                }
                 let why = if why.is_empty() { String::new() } else { format!(". {}", why.join("; ")) };
                 let message = format!("{}{why}", error.message);
                 Err(StepFailure::Failed { error: model::JobError { message, ..error }, exit_code })

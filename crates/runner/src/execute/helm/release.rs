@@ -1,8 +1,9 @@
 //! What a chart renders to, and what became of it in the cluster.
 
+use std::cell::RefCell;
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use kubernetes::{Entry, Output, Status, status_of};
@@ -19,10 +20,16 @@ use super::{explain, named, open};
 
 /// Custom resource definitions of one chart.
 const CRDS_BYTES_MAX: u64 = 64 << 20;
+/// An opened record of a release.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// A longer manifest is no output.
+const MANIFEST_BYTES_MAX: usize = 256 << 10;
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// What is not ready is explained this often in the log.
 const LOOKS_TO_SAY: u32 = 20;
+/// What is not ready is explained this often for the error.
+const LOOKS_TO_EXPLAIN: u32 = 3;
 /// Objects that are named in an error.
 const NAMED_MAX: usize = 3;
 
@@ -66,6 +73,30 @@ impl Rendered {
 fn sections(manifest: &str) -> Vec<(&str, &str)> {
     let parts = manifest.split("---\n# Source: ").skip(1);
     parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect()
+}
+
+/// A record of a release: packed JSON in base64, twice so in a Secret.
+pub(super) fn unpacked(data: &str, in_secret: bool) -> Result<Value, String> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as B64;
+    let mut packed = B64.decode(data).map_err(|e| e.to_string())?;
+    if in_secret {
+        packed = B64.decode(packed).map_err(|e| e.to_string())?;
+    }
+    let mut text = Vec::new();
+    let opened = flate2::read::GzDecoder::new(packed.as_slice()).take(RECORD_BYTES_MAX).read_to_end(&mut text);
+    opened.map_err(|e| e.to_string())?;
+    serde_json::from_slice(&text).map_err(|e| e.to_string())
+}
+
+/// A manifest without its Secrets.
+fn without_secrets(manifest: &str) -> String {
+    let is_secret = |body: &str| objects(body).map_or(true, |all| all.iter().any(|object| object["kind"] == "Secret"));
+    let parts = sections(manifest).into_iter().map(|(source, body)| match is_secret(body) {
+        true => format!("---\n# Source: {source}\n# left out: a Secret\n"),
+        false => format!("---\n# Source: {source}\n{body}"),
+    });
+    parts.collect()
 }
 
 /// The objects of a manifest; none in an empty one.
@@ -112,8 +143,15 @@ fn status(live: Option<&Value>) -> Status {
     }
 }
 
-/// Follows what helm does, until it is dropped.
-pub(super) async fn watch(run: &Run<'_>, api: &Api, entries: &[Entry], progress: &mut Progress, stage: usize) {
+/// Follows what helm does, until it is dropped. What is not ready before helm gives up is kept in `seen`: a rollback takes it away.
+pub(super) async fn watch(
+    run: &Run<'_>,
+    api: &Api,
+    entries: &[Entry],
+    progress: &mut Progress,
+    stage: usize,
+    (seen, until): (&RefCell<Vec<String>>, Instant),
+) {
     for round in 1_u32.. {
         tokio::time::sleep(LOOK).await;
         let mut waiting = Vec::new();
@@ -127,6 +165,12 @@ pub(super) async fn watch(run: &Run<'_>, api: &Api, entries: &[Entry], progress:
             }
         }
         progress.tell(run);
+        if round % LOOKS_TO_EXPLAIN == 0 {
+            let told = not_ready(api, entries).await;
+            if Instant::now() < until {
+                seen.replace(told);
+            }
+        }
         if round % LOOKS_TO_SAY == 0 {
             for (entry, live) in waiting.iter().take(NAMED_MAX) {
                 let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(live.as_ref())
@@ -201,8 +245,11 @@ pub(super) async fn outputs(
         open("ingresses", json!(ingresses)),
         open("deployments", json!(deployments)),
     ];
-    // Secrets may stand in it.
-    outputs.push(("manifest".into(), Output { value: json!(rendered.manifest), sensitive: true }));
+    // Not sensitive as a whole: each of its lines would be masked in every log.
+    let manifest = without_secrets(&rendered.manifest);
+    if manifest.len() <= MANIFEST_BYTES_MAX {
+        outputs.push(open("manifest", json!(manifest)));
+    }
     Ok((known, outputs))
 }
 
@@ -220,6 +267,13 @@ mod tests {
         };
         assert_eq!(rendered("x").differs(&rendered("x")), None);
         assert_eq!(rendered("x").differs(&rendered("y")).as_deref(), Some("web/templates/secret.yaml"));
+    }
+
+    #[test]
+    fn secrets_are_left_out_of_the_manifest() {
+        let manifest = "---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# Source: web/templates/b.yaml\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\nstringData: {key: word}\n";
+        let told = without_secrets(manifest);
+        assert!(told.contains("kind: ConfigMap") && !told.contains("word"), "{told}");
     }
 
     #[test]
