@@ -17,6 +17,7 @@
 #   PART=store     the tests of the store, likewise
 #   PART=apps      every mutation of real apps; requests of the dialect's document, 60 for each operation (FERRY_EXAMPLES)
 #   PART=flakes    the process tests, 10 times (N), beside a busy build; names each test that failed even once and keeps its log
+#   PART=kube      50 looks for drift at each real chart (FERRY_DRIFT_LOOKS); charts and the deployers' contract with helm 4
 #   PART=deny      cargo-deny itself over deny.toml; `make lint` checks the same with scripts/deny.py
 #   PART=templates 20,000 templates (COUNT, SEED) against real Go with sprig
 source "$(dirname "$0")/lib.sh"
@@ -61,18 +62,30 @@ terraform() {
     FERRY_TEST_PROGRAM=tofu it terraform:: states::
 }
 
+kube() {
+    local tools
+    scripts/python-tools.sh && scripts/kube-tools.sh soak
+    FERRY_DRIFT_LOOKS=${FERRY_DRIFT_LOOKS:-50} scripts/test-kube.sh charts
+    # What is called helm is version 4 then.
+    tools=$(realpath "$target/kube-tools")
+    mkdir -p "$target/helm4" && ln -sf "$tools/bin/helm4" "$target/helm4/helm"
+    PATH="$(realpath "$target/helm4"):$PATH" scripts/test-kube.sh helm
+    PATH="$(realpath "$target/helm4"):$PATH" scripts/test-kube.sh charts_keep
+}
+
 case $part in
     templates) templates && exit 0 || exit 1 ;;
     forgery) FERRY_FORGERIES=1000000 cargo test --release -p model forgeries -- --nocapture && exit 0 || exit 1 ;;
     fleet) fleet && exit 0 || exit 1 ;;
     flakes) exec scripts/flakes.sh ;;
+    kube) kube && exit 0 || exit 1 ;;
     deny) scripts/deny-tools.sh && "$target/deny-tools/bin/cargo-deny" --locked check --deny warnings licenses bans sources && exit 0 || exit 1 ;;
     store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
     logs) scripts/python-tools.sh && scripts/apt-tools.sh && scripts/otel-collector.sh ;;&
     terraform) scripts/terraform-tools.sh all && scripts/terraform-tools.sh tofu ;;&
     apps) scripts/python-tools.sh && FERRY_ALL_MUTATIONS=1 cargo test --release -p config --test it -- --nocapture mutations ;;&
     sim | scale | terraform | logs | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
-    *) say "there is no part '$part': use sim, fleet, scale, terraform, logs, linear, load, networks, herd, forgery, kills, store, apps, flakes, deny or templates"; exit 2 ;;
+    *) say "there is no part '$part': use sim, fleet, scale, terraform, logs, linear, load, networks, herd, forgery, kills, store, apps, flakes, kube, deny or templates"; exit 2 ;;
 esac
 case $part in
     # A seed that breaks an invariant is printed with its story.

@@ -105,6 +105,7 @@ variables! {
     TEST_WITHOUT = "FERRY_TEST_WITHOUT", Tests, "What `scripts/machine.sh` reports as missing, although it is there";
     TEST_PROGRAM = "FERRY_TEST_PROGRAM", Tests, "`terraform` or `tofu`: what the tests run with";
     TEST_KUBECONFIG = "FERRY_KUBECONFIG", Tests, "Kubeconfig of the cluster that tests use. Default: `KUBECONFIG`";
+    DRIFT_LOOKS = "FERRY_DRIFT_LOOKS", Tests, "How often the tests look for drift of real charts. Default: 3";
     PG_DURABLE = "FERRY_PG_DURABLE", Tests, "Set: the tests' PostgreSQL writes to disk";
     IT_DIR = "FERRY_IT_DIR", Tests, "Directory of a test, by which it finds what it left running";
 }
