@@ -16,8 +16,8 @@ use crash::{Fate, POINTS, Point, Process, Story};
 use model::{JobState, JobType};
 use rustix::process::Signal;
 use testkit::Backend;
-pub(crate) use testkit::trap::Trap;
 use testkit::system::{Options, Runner, SOON, System, action, runner_binary, script, send, temporary, until};
+pub(crate) use testkit::trap::Trap;
 
 use crate::{ferry, options, seconds};
 

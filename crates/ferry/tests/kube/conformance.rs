@@ -23,7 +23,9 @@ impl Kind {
             Self::Manifest => {
                 &["executor.before_apply", "executor.intent_saved", "executor.object_applied", "executor.applied"]
             }
-            Self::Helm => &["executor.before_apply", "executor.intent_saved", "executor.helm_ended", "executor.applied"],
+            Self::Helm => {
+                &["executor.before_apply", "executor.intent_saved", "executor.helm_ended", "executor.applied"]
+            }
             Self::Terraform => &["executor.before_apply", "executor.applied"],
         }
     }

@@ -93,8 +93,14 @@ async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled() {
 async fn what_can_not_be_approved_or_adopted_is_refused() {
     needs!(Kube);
     let stage = Stage::start("helm").await;
-    let random = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: random\ndata:\n  word: {{ randAlphaNum 12 | quote }}\n";
-    stage.chart("random", "", &[], &[("templates/steady.yaml", &config_map("steady", "word")), ("templates/random.yaml", random)]);
+    let random =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: random\ndata:\n  word: {{ randAlphaNum 12 | quote }}\n";
+    stage.chart(
+        "random",
+        "",
+        &[],
+        &[("templates/steady.yaml", &config_map("steady", "word")), ("templates/random.yaml", random)],
+    );
     let adopted = config_map("adopted", "chart");
     stage.chart("adopt", "", &[], &[("templates/it.yaml", &adopted)]);
     stage.sync().await;

@@ -37,7 +37,11 @@ async fn objects_are_created_changed_pruned_and_torn_down() {
     let id = stage.deploy("it").await;
     let (step, plan) = stage.waiting(&id, "it").await;
     let changes = &plan["changes"];
-    assert_eq!((&changes["create"], &changes["update"], &changes["destroy"]), (&json!(1), &json!(1), &json!(1)), "{plan}");
+    assert_eq!(
+        (&changes["create"], &changes["update"], &changes["destroy"]),
+        (&json!(1), &json!(1), &json!(1)),
+        "{plan}"
+    );
     assert_eq!(planned(&plan, &of("b"))["reason"], "because it is no longer in the configuration");
     let changed = planned(&plan, &of("a"))["attributes"].as_array().unwrap();
     assert_eq!(changed.len(), 1, "nothing but what was changed is shown: {plan}");
@@ -283,14 +287,22 @@ subjects:
     let cluster = Cluster::get();
     // It is told from others by its kube-system, which everybody may read here who has a token.
     let known = format!("{namespace}-known");
-    cluster.kubectl(&["create", "clusterrole", &known, "--verb=get", "--resource=namespaces", "--resource-name=kube-system"]);
+    cluster.kubectl(&[
+        "create",
+        "clusterrole",
+        &known,
+        "--verb=get",
+        "--resource=namespaces",
+        "--resource-name=kube-system",
+    ]);
     let account = format!("--serviceaccount={namespace}:narrow");
     cluster.kubectl(&["create", "clusterrolebinding", &known, &format!("--clusterrole={known}"), &account]);
     let token = stage.namespace.kubectl(&["create", "token", "narrow"]);
     let config = stage.kubeconfig();
     let file = config.to_str().unwrap();
     let kubectl = |words: &[&str]| {
-        let done = std::process::Command::new("kubectl").args(["--kubeconfig", file, "config"]).args(words).output().unwrap();
+        let done =
+            std::process::Command::new("kubectl").args(["--kubeconfig", file, "config"]).args(words).output().unwrap();
         assert!(done.status.success(), "{done:?}");
     };
     kubectl(&["set-credentials", "narrow", &format!("--token={}", token.trim())]);
@@ -327,7 +339,11 @@ async fn what_does_not_become_ready_is_reported_with_the_reason() {
     stage.manifest("crash", soon, &deployment("crash", "crash", images::CRASH));
     stage.sync().await;
     stage.deployed("good").await;
-    assert_eq!(stage.object("deployment", "good").unwrap()["status"]["readyReplicas"], 1, "it waits until that is ready");
+    assert_eq!(
+        stage.object("deployment", "good").unwrap()["status"]["readyReplicas"],
+        1,
+        "it waits until that is ready"
+    );
     for (name, parts) in [
         ("missing", ["ferry.test/no-such-image:7", "can't be pulled"]),
         ("crash", ["exit code 3", "fatal: the database at db:5432 does not answer"]),
