@@ -161,7 +161,8 @@ fn remove(value: &mut Value, steps: &[String]) {
 pub fn removed_since(before: &Value, now: &Value, after: &mut Value) {
     match (before, now, after) {
         (Value::Object(before), Value::Object(now), Value::Object(after)) => {
-            for (name, was) in before {
+            // What was null asked for nothing.
+            for (name, was) in before.iter().filter(|(_, was)| !was.is_null()) {
                 match (now.get(name), after.get_mut(name)) {
                     (None | Some(Value::Null), Some(_)) => drop(after.remove(name)),
                     (Some(now), Some(after)) => removed_since(was, now, after),
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_left_the_manifest_leaves_the_object() {
-        let was = json!({ "data": { "a": "1", "b": "2" }, "c": [{ "name": "x", "image": "1", "tty": true }, { "name": "y" }] });
+        let was = json!({ "data": { "a": "1", "b": "2", "other": null }, "c": [{ "name": "x", "image": "1", "tty": true }, { "name": "y" }] });
         let now = json!({ "data": { "a": "1" }, "c": [{ "name": "x", "image": "1" }] });
         let mut live = json!({ "data": { "a": "1", "b": "2", "other": "3" },
             "c": [{ "name": "x", "image": "1", "tty": true, "default": 1 }, { "name": "y" }, { "name": "injected" }] });
