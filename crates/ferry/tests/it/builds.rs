@@ -486,7 +486,7 @@ async fn secrets_stay_secret_and_mistakes_are_named() {
         let found: Vec<PathBuf> = walk(&dir).into_iter().filter(|path| holds(path)).collect();
         assert!(found.is_empty(), "{found:?}");
     }
-    assert!(why(&builds["unset"]).contains("`NOTHING` is no variable of the app"), "{}", builds["unset"]);
+    assert!(why(&builds["unset"]).contains("the app has no variable `NOTHING`"), "{}", builds["unset"]);
     assert!(why(&builds["fails"]).contains("exit status 37"), "{}", builds["fails"]);
     assert!(why(&builds["stages"]).contains("no stage `three`: it has base, two"), "{}", builds["stages"]);
     assert!(why(&builds["gone"]).contains("`Dockerfile` is not in the source"), "{}", builds["gone"]);
@@ -775,7 +775,7 @@ async fn artifacts_are_kept_in_another_registry() {
     app.component("theirs", "container_image", &image);
     let builds = app.sync(&system).await;
     assert_eq!(builds["theirs"]["status"], "error");
-    assert!(why(&builds["theirs"]).contains("other orgs"), "{}", why(&builds["theirs"]));
+    assert!(why(&builds["theirs"]).contains("belongs to another org"), "{}", why(&builds["theirs"]));
 }
 
 /// What a policy denies is never in the registry; a policy that changes has its say about what is there already.
