@@ -29,6 +29,8 @@ pub enum ManifestError {
 /// Reads the objects of a manifest, lists opened, in their order.
 pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
     let options = serde_saphyr::options! {
+        // As Helm and kubectl have it: charts render such things.
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
         budget: serde_saphyr::budget! {
             max_documents: 20_000,
             max_nodes: 8_000_000,

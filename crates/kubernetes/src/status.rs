@@ -261,7 +261,9 @@ fn crash_loop(object: &Value) -> Option<String> {
 fn service(object: &Value) -> Status {
     let spec = &object["spec"];
     let addresses = object["status"]["loadBalancer"]["ingress"].as_array().is_some_and(|all| !all.is_empty());
-    if spec["type"] == "LoadBalancer" && !addresses {
+    // On a cluster that hands out no load balancers it would wait for ever: inside of the cluster it answers.
+    let inside = spec["clusterIP"].as_str().is_some_and(|address| !address.is_empty());
+    if spec["type"] == "LoadBalancer" && !addresses && !inside {
         return Status::Progressing("its load balancer has no address yet".to_owned());
     }
     Status::Ready
