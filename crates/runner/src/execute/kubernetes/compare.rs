@@ -153,7 +153,8 @@ pub(crate) async fn deletions(
         let Some(live) = live else { continue };
         let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
         let kept = live["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep";
-        let ours = uid == entry.uid || is_ours(&live, release);
+        // Helm deletes what its release names, whoever has created it since.
+        let ours = release.is_some() || uid == entry.uid || is_managed(&live);
         let (act, verb, reason) = match (kept, ours) {
             (true, _) => (Act::Forget, Verb::Forget, "because the chart says `resource-policy: keep`"),
             (false, true) => (Act::Delete, Verb::Delete, why),
@@ -181,17 +182,6 @@ pub(crate) async fn deletions(
         });
     }
     Ok((objects, changes))
-}
-
-/// Whether an object was deployed by us, or by this release.
-fn is_ours(live: &Value, release: Option<(&str, &str)>) -> bool {
-    match release {
-        Some((name, namespace)) => {
-            let notes = &live["metadata"]["annotations"];
-            notes["meta.helm.sh/release-name"] == name && notes["meta.helm.sh/release-namespace"] == namespace
-        }
-        None => is_managed(live),
-    }
 }
 
 fn is_managed(live: &Value) -> bool {
