@@ -442,9 +442,12 @@ impl System {
 
     // --- processes ---
 
-    /// Executors of this system.
+    /// Executors of this system, without those of health checks, which come and go by themselves.
     pub fn executors(&self) -> Vec<i32> {
-        let executes = |p: &Seen| p.command.split(|b| *b == 0).nth(1) == Some(b"execute");
+        let executes = |p: &Seen| {
+            let mut words = p.command.split(|b| *b == 0).skip(1);
+            words.next() == Some(b"execute") && words.next().is_some_and(|dir| !is_health_check(dir))
+        };
         without_forks(processes_of(&self.root).into_iter().filter(executes).map(|p| p.pid).collect())
     }
 
@@ -518,6 +521,12 @@ pub(crate) fn clean(command: &mut Command, root: &Path) {
         }
     }
     command.env("HOME", root.join("home")).env("XDG_CONFIG_HOME", root.join("home"));
+}
+
+/// Whether this execution's directory is that of a health check.
+fn is_health_check(dir: &[u8]) -> bool {
+    let spec = Path::new(std::ffi::OsStr::from_bytes(dir)).join("spec.json");
+    fs_err::read_to_string(spec).is_ok_and(|text| text.contains(r#""type":"health-check""#))
 }
 
 fn client(url: &str, options: &Options) -> Client {

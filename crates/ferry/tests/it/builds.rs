@@ -866,7 +866,6 @@ async fn a_copy_that_is_killed_is_made_again() {
     };
     let job = system.client.sync_artifact(install.id.as_str(), &wanted).await.unwrap();
     let executor = testkit::system::until("an executor waits for the registry", testkit::system::SOON, async || {
-        // Health checks have executors too, for a moment.
         let (status, found) = (system.job(&job.id).await.status, system.executors());
         if status == model::JobState::Running && found.len() == 1 { Ok(found[0]) } else { Err(format!("{found:?}")) }
     })
