@@ -14,8 +14,12 @@ scripts/apt-tools.sh check
 tools() {
     scripts/apt-tools.sh
     scripts/python-tools.sh
+    scripts/terraform-tools.sh
+    [ "${FERRY_TEST_PROGRAM:-}" != tofu ] || scripts/terraform-tools.sh tofu
     scripts/kube-tools.sh
 }
+# Without terraform the suite runs with OpenTofu.
+command -v terraform >/dev/null 2>&1 || export FERRY_TEST_PROGRAM=${FERRY_TEST_PROGRAM:-tofu}
 tools >"$target/kube-tools.log" 2>&1 &
 tools=$!
 trap 'kill "$tools" 2>/dev/null || true' EXIT
@@ -26,7 +30,7 @@ wait "$tools" || { tail -n 30 "$target/kube-tools.log" >&2; say "the tools of th
 trap - EXIT
 kube_path
 # helm
-PATH="$PATH:$(realpath "$target/kube-tools")/bin"
+PATH="$PATH:$(realpath "$target/kube-tools")/bin:$(realpath "$target/terraform-tools")/bin"
 if kube_is_given; then
     scripts/kube.sh up
     export FERRY_KUBECONFIG=$KUBECONFIG

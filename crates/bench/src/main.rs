@@ -10,6 +10,7 @@ mod drone;
 mod floor;
 mod growth;
 mod herd;
+mod kube;
 mod logs;
 mod parked;
 mod registry;
@@ -112,7 +113,7 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "idle",
     "apps",
     "dispatch",
@@ -121,6 +122,7 @@ const PARTS: [&str; 12] = [
     "workflows",
     "installs",
     "terraform",
+    "kube",
     "logs",
     "registry",
     "parked",
@@ -185,6 +187,10 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
     if wanted("terraform") {
         eprintln!("terraform …");
         figures.extend(terraform::figures(options(dist)?).await?);
+    }
+    if wanted("kube") {
+        eprintln!("kubernetes …");
+        figures.extend(kube::figures(options(dist)?).await?);
     }
     if wanted("logs") {
         eprintln!("logs …");

@@ -64,7 +64,7 @@ pub(crate) async fn figures(options: Options) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-async fn ferry(system: &System, words: &[&str]) -> anyhow::Result<Vec<u8>> {
+pub(crate) async fn ferry(system: &System, words: &[&str]) -> anyhow::Result<Vec<u8>> {
     let output = system.ferry(words).await;
     ensure!(output.status.success(), "{}", shown(&output));
     Ok(output.stdout)
@@ -73,6 +73,11 @@ async fn ferry(system: &System, words: &[&str]) -> anyhow::Result<Vec<u8>> {
 /// How long plan and apply of a deploy took, in milliseconds, each from its beginning to its end.
 async fn deploy(system: &System, words: &[&str]) -> anyhow::Result<f64> {
     ferry(system, words).await?;
+    Ok(step_ms(system, "plan fifty").await? + step_ms(system, "apply fifty").await?)
+}
+
+/// How long a step of the newest workflow took, in milliseconds, once that is over.
+pub(crate) async fn step_ms(system: &System, name: &str) -> anyhow::Result<f64> {
     let newest = system.client.workflows(Some(system.install.id.as_str()), 1).await?;
     let id = &newest.first().context("a workflow")?.id;
     let begun = Instant::now();
@@ -84,14 +89,10 @@ async fn deploy(system: &System, words: &[&str]) -> anyhow::Result<f64> {
         ensure!(begun.elapsed() < SOON, "the deploy does not end");
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    let jobs = workflow.steps.iter().filter(|step| step.name.contains("plan fifty") || step.name == "apply fifty");
-    let ms = |step: &api::control::WorkflowStep| {
-        let (from, to) = (step.started_at?, step.finished_at?);
-        Some(to.since(from).as_secs_f64() * 1000.0)
-    };
-    let times: Vec<f64> = jobs.filter_map(ms).collect();
-    ensure!(times.len() == 2, "{} steps instead of two", times.len());
-    Ok(times.iter().sum())
+    let step =
+        workflow.steps.iter().find(|step| step.name.ends_with(name)).with_context(|| format!("no step {name}"))?;
+    let (from, to) = (step.started_at.context("not started")?, step.finished_at.context("not finished")?);
+    Ok(to.since(from).as_secs_f64() * 1000.0)
 }
 
 /// The same with the program alone: init, plan, apply, with a state in a file; milliseconds.

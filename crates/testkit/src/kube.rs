@@ -123,6 +123,12 @@ impl Cluster {
         Killed { part, is_down: true }
     }
 
+    /// Replaces a cluster of our own (`needs!(KubeOwn)`) by a new one at the same address. All that was in it is gone.
+    pub fn replace(&self) {
+        script(&["down"]);
+        script(&["up"]);
+    }
+
     fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new("kubectl");
         command.arg("--kubeconfig").arg(&self.kubeconfig).args(args);

@@ -3,11 +3,7 @@
 //!
 //! `FERRY_CRASH_ONLY=runner.before_log` runs only the cells whose name contains that.
 
-use std::collections::VecDeque;
-use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Mutex;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use api::client::{Client, ClientError, JobFilter};
@@ -16,46 +12,16 @@ use crash::{Fate, POINTS, Point, Process, Story};
 use model::{JobState, JobType};
 use rustix::process::Signal;
 use testkit::Backend;
-use testkit::system::{Options, Runner, SOON, System, action, runner_binary, script, send, temporary, until};
-pub(crate) use testkit::trap::Trap;
+use testkit::lanes::{Victim, copies, in_lanes};
+use testkit::system::{Options, Runner, SOON, System, action, script, send, temporary, until};
+use testkit::trap::Trap;
 
 use crate::{ferry, options, seconds};
 
 /// Systems that are put to death at a time; most of the time each of them waits.
 const LANES: usize = 6;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Victim {
-    Runner,
-    Executor,
-    Server,
-    RunnerAndServer,
-    All,
-}
-
-impl Victim {
-    const EACH: [Self; 5] = [Self::Runner, Self::Server, Self::RunnerAndServer, Self::Executor, Self::All];
-
-    pub(crate) fn is_runner(self) -> bool {
-        matches!(self, Self::Runner | Self::RunnerAndServer | Self::All)
-    }
-
-    pub(crate) fn is_server(self) -> bool {
-        matches!(self, Self::Server | Self::RunnerAndServer | Self::All)
-    }
-
-    pub(crate) fn is_executor(self) -> bool {
-        matches!(self, Self::Executor | Self::All)
-    }
-
-    pub(crate) fn is(self, process: Process) -> bool {
-        match process {
-            Process::Runner => self.is_runner(),
-            Process::Executor => self.is_executor(),
-            Process::Server => self.is_server(),
-        }
-    }
-}
+const EACH: [Victim; 5] = [Victim::Runner, Victim::Server, Victim::RunnerAndServer, Victim::Executor, Victim::All];
 
 /// What is run while someone dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +50,9 @@ impl Cell {
     fn fate(&self) -> Fate {
         match (self.work, self.victim) {
             (Work::Noop, _) | (_, Victim::Server) => Fate::Finishes,
-            (_, Victim::Executor | Victim::All) => self.point.executor.expect("there is an executor"),
+            (_, Victim::Executor | Victim::RunnerAndExecutor | Victim::All) => {
+                self.point.executor.expect("there is an executor")
+            }
             (_, Victim::Runner | Victim::RunnerAndServer) => self.point.runner,
         }
     }
@@ -95,7 +63,7 @@ fn cells() -> Vec<Cell> {
     // What happens to Terraform, and to a cluster, is in matrices of their own.
     let elsewhere = |story| matches!(story, Story::Plan | Story::Apply | Story::Rollout);
     for point in POINTS.iter().filter(|point| !elsewhere(point.story)) {
-        for victim in Victim::EACH {
+        for victim in EACH {
             if !victim.is_executor() || point.executor.is_some() {
                 cells.push(Cell { point, time: 1, victim, work: Work::Action });
             }
@@ -310,80 +278,8 @@ async fn submit(wanted: Submission) -> Job {
     }
 }
 
-fn assert_has_points(binary: &Path) {
-    let found = Command::new("grep").args(["-qaF", "FERRY_CRASH_FILE"]).arg(binary).status().expect("grep runs");
-    assert!(
-        found.success(),
-        "{} was built without crash points; run\n  cargo build --workspace --all-features --bins && cargo test -p ferry --all-features --test it crash_matrix",
-        binary.display()
-    );
-}
-
-/// What is still to be played, and what is being played.
-pub(crate) struct Cells<C> {
-    waiting: Mutex<VecDeque<C>>,
-    name: fn(&C) -> String,
-}
-
-impl<C> Cells<C> {
-    /// The next one, which is played now.
-    pub(crate) fn next(&self, current: &Mutex<String>) -> Option<C> {
-        let cell = self.waiting.lock().unwrap().pop_front()?;
-        *current.lock().unwrap() = (self.name)(&cell);
-        Some(cell)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting.lock().unwrap().is_empty()
-    }
-}
-
-/// Copies of the binaries: a build that goes on beside the test must not change what dies.
-pub(crate) fn copies() -> (tempfile::TempDir, PathBuf) {
-    let dir = temporary();
-    let binary = dir.path().join("ferry");
-    for (from, to) in [(ferry(), binary.clone()), (runner_binary(&ferry()), runner_binary(&binary))] {
-        fs_err::copy(from, &to).expect("a copy");
-        assert_has_points(&to);
-    }
-    (dir, binary)
-}
-
-/// Plays all cells, so many at a time. What plays them does so one after the other in one system; a cell that fails takes it
-/// down, and the next ones are played in another.
-pub(crate) fn in_lanes<C: Send>(
-    lanes: usize,
-    mut cells: Vec<C>,
-    name: fn(&C) -> String,
-    play_all: impl AsyncFn(&Cells<C>, &Mutex<String>) + Sync,
-) {
-    let only = std::env::var("FERRY_CRASH_ONLY").unwrap_or_default();
-    cells.retain(|cell| name(cell).contains(&only));
-    let count = cells.len();
-    let cells = Cells { waiting: Mutex::new(cells.into()), name };
-    let lane = || {
-        let mut failed = Vec::new();
-        while !cells.is_empty() {
-            let current = Mutex::new("starting".to_owned());
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let played = AssertUnwindSafe(|| runtime.block_on(play_all(&cells, &current)));
-            if std::panic::catch_unwind(played).is_err() {
-                let name = current.lock().unwrap().clone();
-                eprintln!("FAILED: {name}");
-                failed.push(name);
-            }
-        }
-        failed
-    };
-    let failed: Vec<String> = std::thread::scope(|scope| {
-        let lanes: Vec<_> = (0..lanes.min(count)).map(|_| scope.spawn(lane)).collect();
-        lanes.into_iter().flat_map(|lane| lane.join().unwrap()).collect()
-    });
-    assert!(failed.is_empty(), "{} of {count} cells failed: {failed:#?}", failed.len());
-}
-
 fn play(backend: Backend, cells: Vec<Cell>) {
-    let (_dir, binary) = copies();
+    let (_dir, binary) = copies(&ferry());
     let (count, begun) = (cells.len(), Instant::now());
     in_lanes(LANES, cells, Cell::name, async |cells, current| {
         let mut lane = Lane::start(&binary, backend).await;

@@ -22,7 +22,7 @@ fn helm(stage: &Stage, driver: &str, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn history(stage: &Stage, driver: &str, release: &str) -> Vec<(u64, String)> {
+pub(crate) fn history(stage: &Stage, driver: &str, release: &str) -> Vec<(u64, String)> {
     let told = helm(stage, driver, &["history", release, "--output", "json"]);
     let told: Vec<Value> = serde_json::from_str(&told).unwrap();
     told.iter().map(|one| (one["revision"].as_u64().unwrap(), one["status"].as_str().unwrap().to_owned())).collect()

@@ -7,9 +7,12 @@ mod charts;
 mod cluster;
 mod conformance;
 mod helm;
+mod kills;
+mod last_deploys;
 mod last_kills;
 mod manifests;
 mod stage;
+mod surroundings;
 
 use std::path::PathBuf;
 

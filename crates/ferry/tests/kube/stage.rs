@@ -10,7 +10,9 @@ use model::{JobId, env};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::kube::{Cluster, Namespace};
-use testkit::system::{Options, Runner, SOON, System, send, shown, until};
+use testkit::lanes::Victim;
+use testkit::system::{Options, Runner, SOON, System, send, shown, temporary, until};
+use testkit::terraform;
 use testkit::trap::Trap;
 
 /// Longest wait for a step: pods may take a while to start on busy cores.
@@ -24,27 +26,45 @@ pub(crate) struct Stage {
     _builder: Runner,
     app: PathBuf,
     pub(crate) namespace: Namespace,
+    _crashes: tempfile::TempDir,
 }
 
 impl Stage {
     /// Everything that it deploys belongs into a namespace of its own, named after `prefix`.
     pub(crate) async fn start(prefix: &str) -> Self {
+        Self::start_with(prefix, &crate::ferry()).await
+    }
+
+    /// The same with other binaries.
+    pub(crate) async fn start_with(prefix: &str, ferry: &Path) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let cluster = Cluster::get();
-        let system = System::start(Options::new(crate::ferry())).await;
+        let crashes = temporary();
+        let trap = Trap::new(crashes.path().join("crash"));
+        let (name, file) = trap.variable();
+        let system = System::start(Options::new(ferry.to_owned()).with(name, file.display())).await;
         fs_err::copy(cluster.kubeconfig(), system.root().join("kubeconfig")).unwrap();
-        let trap = Trap::new(system.root().join("crash"));
-        let builder = system.start_build_runner("build", |_| ()).await;
+        let tools = terraform::tools(&crate::ferry());
+        let builder = system
+            .start_build_runner("build", |command| {
+                let mirror = fs_err::canonicalize(&tools).unwrap();
+                command.env(env::RUNNER_TERRAFORM_CONFIG, tools.join("tfrc")).env(env::RUNNER_ALLOW_PATHS, mirror);
+            })
+            .await;
         let join = system.join_command().await;
         let app = system.root().join("app");
         let namespace = cluster.namespace(prefix);
-        let mut stage = Self { system, trap, join, runner: None, _builder: builder, app, namespace };
-        stage.start_runner();
+        let mut stage = Self { system, trap, join, runner: None, _builder: builder, app, namespace, _crashes: crashes };
+        stage.start_runner(true);
         let there = |r: &api::control::Runner| r.status == "active" && r.report.is_some();
         stage.system.until_runner("the runner is there", SOON, there).await;
         stage.file("metadata.toml", "version = \"v2\"\n");
         stage.file("runner.toml", "runner_type = \"local\"\n");
-        stage.file("sandbox.toml", "terraform_version = \"latest\"\n[local]\ndirectory = \"src/sandbox\"\n");
+        let version = terraform::version();
+        stage.file(
+            "sandbox.toml",
+            &format!("terraform_version = \"{version}\"\n[local]\ndirectory = \"src/sandbox\"\n"),
+        );
         stage.file("src/sandbox/main.tf", "output \"network\" {\n  value = \"net\"\n}\n");
         stage
     }
@@ -54,12 +74,22 @@ impl Stage {
         self.system.root().join("kubeconfig")
     }
 
-    fn start_runner(&mut self) {
+    fn start_runner(&mut self, with_cluster: bool) {
         let mut command = self.system.resume_command("a");
         let (name, file) = self.trap.variable();
-        command.env(name, file).env(env::RUNNER_KUBECONFIG, self.kubeconfig()).env_remove("KUBECONFIG");
+        command.env(name, file).env_remove("KUBECONFIG").env_remove("TF_CLI_CONFIG_FILE");
+        command.env(env::RUNNER_TERRAFORM_CONFIG, terraform::tools(&crate::ferry()).join("tfrc"));
+        if with_cluster {
+            command.env(env::RUNNER_KUBECONFIG, self.kubeconfig());
+        }
         command.env(env::RUNNER_JOIN, &self.join.credential).env(env::RUNNER_TRUST_KEY, self.join.trust_keys.join(","));
         self.runner = Some(self.system.spawn_runner("a", &mut command));
+    }
+
+    /// The runner again, which has no cluster of its own now.
+    pub(crate) fn restart_without_cluster(&mut self) {
+        self.runner.as_mut().unwrap().kill();
+        self.start_runner(false);
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -76,6 +106,10 @@ impl Stage {
         let path = self.app.join(path);
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();
         fs_err::write(path, text).unwrap();
+    }
+
+    pub(crate) fn app_file(&self, path: &str) -> PathBuf {
+        self.app.join(path)
     }
 
     /// The app has this component no more.
@@ -121,7 +155,8 @@ impl Stage {
 
     /// A component of Terraform.
     pub(crate) fn module(&self, name: &str, module: &str) {
-        let head = format!("name = \"{name}\"\ntype = \"terraform_module\"\nterraform_version = \"latest\"\n");
+        let version = terraform::version();
+        let head = format!("name = \"{name}\"\ntype = \"terraform_module\"\nterraform_version = \"{version}\"\n");
         self.file(&format!("components/{name}.toml"), &format!("{head}[local]\ndirectory = \"src/{name}\"\n"));
         self.file(&format!("src/{name}/main.tf"), module);
     }
@@ -251,6 +286,21 @@ impl Stage {
         self.waiting_after(id, &format!("sync and plan {component}"), old).await
     }
 
+    /// What the plan of a teardown says, whether or not it waits for an approval.
+    pub(crate) async fn until_teardown_plan(&self, id: &str, name: &str) -> String {
+        until(&format!("the plan of `{name}`"), STEP, async || {
+            let workflow = self.client().workflow(id).await.map_err(|e| e.to_string())?;
+            let step = newest(&workflow, name).ok_or("no such step")?;
+            let approval = step.approval.as_ref().ok_or_else(|| told(&workflow))?;
+            if step.status.status == "approval-awaiting" {
+                self.approve(step).await;
+            }
+            let plan = self.client().step_plan(&step.workflow_id, &step.id, &approval.id).await;
+            plan.map(|plan| plan.to_string()).map_err(|e| e.to_string())
+        })
+        .await
+    }
+
     pub(crate) async fn approve(&self, step: &WorkflowStep) {
         let body = CreateStepApprovalResponse { response_type: "approve".into(), note: String::new() };
         let approval = &step.approval.as_ref().unwrap().id;
@@ -275,11 +325,42 @@ impl Stage {
         state[part].clone()
     }
 
+    fn database(&self) -> rusqlite::Connection {
+        let db = rusqlite::Connection::open(self.system.root().join("data/db/ferry.db")).unwrap();
+        db.busy_timeout(Duration::from_secs(10)).unwrap();
+        db
+    }
+
+    /// The plan that was made last, as the database has it.
+    fn newest_plan(&self) -> Value {
+        let newest = "SELECT plan FROM plans ORDER BY created_at DESC";
+        let text: String = self.database().query_row(newest, [], |row| row.get(0)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The sealed file of the newest plan becomes another one.
+    pub(crate) fn swap_plan_file(&self) {
+        let plan = self.newest_plan();
+        let sealed = self.system.root().join("data/blobs/sealed").join(self.system.org.id.as_str());
+        let piece = sealed.join(plan["file"]["upload_id"].as_str().unwrap()).join("000000");
+        let mut bytes = fs_err::read(&piece).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs_err::write(&piece, &bytes).unwrap();
+    }
+
+    /// The control plane says of another plan that it is the newest one.
+    pub(crate) fn swap_plan_digest(&self) {
+        let mut plan = self.newest_plan();
+        plan["model_digest"] = json!(format!("sha256:{}", "0".repeat(64)));
+        let job = plan["job_id"].as_str().unwrap().to_owned();
+        self.database().execute("UPDATE plans SET plan = ?1 WHERE job_id = ?2", [plan.to_string(), job]).unwrap();
+    }
+
     /// All that a table of the control plane holds, as text.
     pub(crate) fn table(&self, name: &str) -> String {
         use rusqlite::types::Value as Cell;
-        let db = rusqlite::Connection::open(self.system.root().join("data/db/ferry.db")).unwrap();
-        db.busy_timeout(Duration::from_secs(10)).unwrap();
+        let db = self.database();
         let mut statement = db.prepare(&format!("SELECT * FROM {name}")).unwrap();
         let columns = statement.column_count();
         let mut rows = statement.query([]).unwrap();
@@ -302,15 +383,49 @@ impl Stage {
 
     // --- deaths ---
 
-    /// Approves a plan and kills the executor of its apply at a point.
-    pub(crate) async fn kill_at(&self, point: &'static str, plan: &WorkflowStep) {
+    /// Approves a plan and waits until its apply stands still at a point.
+    pub(crate) async fn stop_at(&self, point: &'static str, plan: &WorkflowStep) -> i32 {
         let point: &Point = POINTS.iter().find(|known| known.name == point).expect("a point");
         self.trap.set(point, 1);
         self.approve(plan).await;
-        self.trap.until_hit(point).await;
+        self.trap.until_hit(point).await
+    }
+
+    /// Approves a plan and kills the executor of its apply at a point.
+    pub(crate) async fn kill_at(&self, point: &'static str, plan: &WorkflowStep) {
+        self.stop_at(point, plan).await;
         let executors = self.system.executors();
         assert_eq!(executors.len(), 1, "there is one executor");
         send(executors[0], Signal::KILL);
+    }
+
+    /// Waits until a process comes by a point, kills whom the test wants dead, and brings all back.
+    pub(crate) async fn strike(&mut self, point: &Point, victim: Victim) {
+        let stopped = self.trap.until_hit(point).await;
+        let executors = self.system.executors();
+        assert_eq!(executors.len(), 1, "there is one executor");
+        if victim.is_runner() {
+            self.runner.as_mut().unwrap().kill();
+        }
+        if victim.is_server() {
+            self.system.kill_server();
+        }
+        if victim.is_executor() {
+            send(executors[0], Signal::KILL);
+        }
+        if !victim.is(point.process) {
+            self.trap.release(stopped);
+        }
+        if victim.is_server() {
+            self.system.start_server().await;
+        }
+        if victim.is_runner() {
+            self.start_runner(true);
+        }
+    }
+
+    pub(crate) fn runner_is_alive(&mut self) -> bool {
+        self.runner.as_mut().unwrap().process.is_alive()
     }
 
     // --- the cluster ---

@@ -6,6 +6,7 @@
 
 mod action;
 mod archive;
+mod artifact;
 mod build;
 mod deploy;
 mod git;
@@ -20,6 +21,8 @@ mod source;
 mod stages;
 mod telemetry;
 pub(crate) mod terraform;
+#[cfg(feature = "crash-points")]
+mod test_deployer;
 pub(crate) mod tool;
 mod watch;
 
@@ -353,6 +356,10 @@ async fn carry_out_deploy(
         Work::HelmChartDeploy(job) => {
             let release = helm::Release { job, workspace, cluster: spec.cluster.as_ref(), timeout_s: spec.timeout_s };
             deploy::run(run, &release, spec_digest).await
+        }
+        #[cfg(feature = "crash-points")]
+        Work::KubernetesManifestDeploy(job) if test_deployer::is_meant(job) => {
+            deploy::run(run, &test_deployer::OneFile { job, workspace }, spec_digest).await
         }
         Work::KubernetesManifestDeploy(job) => {
             let cluster = spec.cluster.as_ref();

@@ -13,11 +13,12 @@ use needs::needs;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::Backend;
+use testkit::lanes::{Victim, copies, in_lanes};
 use testkit::system::{Options, SOON, send, until};
+use testkit::trap::Trap;
 
 use super::{FIXTURE, Stage, newest};
-use crate::crash_matrix::{Trap, Victim, copies, in_lanes};
-use crate::{options, seconds};
+use crate::{ferry, options, seconds};
 
 /// Systems that are put to death at a time.
 const LANES: usize = 4;
@@ -35,7 +36,9 @@ impl Cell {
 
     fn fate(&self) -> Fate {
         match self.victim {
-            Victim::Executor | Victim::All => self.point.executor.expect("there is an executor"),
+            Victim::Executor | Victim::RunnerAndExecutor | Victim::All => {
+                self.point.executor.expect("there is an executor")
+            }
             Victim::Runner | Victim::RunnerAndServer => self.point.runner,
             Victim::Server => Fate::Finishes,
         }
@@ -197,7 +200,7 @@ fn cells() -> Vec<Cell> {
 }
 
 fn play(backend: Backend, lanes: usize, cells: Vec<Cell>) {
-    let (_dir, binary) = copies();
+    let (_dir, binary) = copies(&ferry());
     let (count, begun) = (cells.len(), Instant::now());
     in_lanes(lanes, cells, Cell::name, async |cells, current| {
         let mut lane = Box::pin(Lane::start(&binary, backend, MODULE)).await;
@@ -229,7 +232,7 @@ fn whoever_dies_an_approval_is_carried_out_once_at_most_on_postgresql() {
 /// known all the same.
 #[tokio::test]
 async fn what_was_done_before_a_death_is_known_after_a_retry() {
-    let (_dir, binary) = copies();
+    let (_dir, binary) = copies(&ferry());
     let mut lane = Lane::start(&binary, Backend::Sqlite, STABLE).await;
     let point = POINTS.iter().find(|point| point.name == "executor.applied").unwrap();
     let cell = Cell { point, victim: Victim::Executor };

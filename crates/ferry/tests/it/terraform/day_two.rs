@@ -6,12 +6,12 @@ use crash::{POINTS, Point};
 use model::{JobId, Outcome};
 use serde_json::json;
 use testkit::Backend;
+use testkit::lanes::{Victim, copies};
 use testkit::system::shown;
 
 use super::crashes::{Cell, Lane, STABLE};
 use super::{Stage, newest};
-use crate::crash_matrix::{Victim, copies};
-use crate::options;
+use crate::{ferry, options};
 
 fn point(name: &str) -> &'static Point {
     POINTS.iter().find(|point| point.name == name).unwrap()
@@ -38,7 +38,7 @@ async fn lose_apply(lane: &mut Lane, at: &str) -> (String, JobId) {
 }
 
 async fn settling_an_apply_keeps_the_outputs_of_its_state(backend: Backend) {
-    let (_dir, binary) = copies();
+    let (_dir, binary) = copies(&ferry());
     let mut lane = Lane::start(&binary, backend, STABLE).await;
     lane.stage.component("user", "", &[("word", "{{ .nuon.components.it.outputs.id }}")], ECHO);
     lane.stage.sync().await;
@@ -74,7 +74,7 @@ async fn settling_an_apply_keeps_the_outputs_of_its_state_on_postgresql() {
 /// Somebody goes on without the step first, and says only then how it ended.
 #[tokio::test]
 async fn an_apply_that_was_skipped_and_settled_later_keeps_its_outputs() {
-    let (_dir, binary) = copies();
+    let (_dir, binary) = copies(&ferry());
     let mut lane = Lane::start(&binary, Backend::Sqlite, STABLE).await;
     let (id, job) = lose_apply(&mut lane, "executor.applied").await;
     let stage = &lane.stage;
@@ -96,7 +96,7 @@ async fn an_apply_that_was_skipped_and_settled_later_keeps_its_outputs() {
 /// No state was saved: it can't be called finished, and nothing is applied on that target before a person has looked at a plan.
 #[tokio::test]
 async fn an_apply_without_a_state_is_not_settled_as_finished_and_holds_the_line() {
-    let (_dir, binary) = copies();
+    let (_dir, binary) = copies(&ferry());
     let mut lane = Lane::start(&binary, Backend::Sqlite, STABLE).await;
     let (id, job) = lose_apply(&mut lane, "executor.before_apply").await;
     let stage = &lane.stage;

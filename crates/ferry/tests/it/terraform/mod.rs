@@ -17,6 +17,7 @@ use api::control::{CreateStepApprovalResponse, CreateWorkflow, Job, JoinCommand,
 use model::JobId;
 use serde_json::{Value, json};
 use testkit::system::{Options, Runner, SOON, System, shown, until};
+pub(crate) use testkit::terraform::{program, version};
 
 use crate::seconds;
 use crate::workflows::{step, until_status};
@@ -24,34 +25,8 @@ use crate::workflows::{step, until_status};
 /// Longest wait for a step of Terraform: it may wait a minute for a lock, and on busy cores each of its commands takes a second or two.
 const STEP: std::time::Duration = seconds(90);
 
-/// Providers in a mirror on disk, as `scripts/terraform-tools.sh` makes it; tests reach no registry.
 fn tools() -> PathBuf {
-    let ferry = crate::ferry();
-    let target = ferry.parent().and_then(|p| p.parent()).unwrap();
-    let place = target.join("terraform-tools");
-    let config = place.join("tfrc");
-    assert!(
-        config.exists(),
-        "{} is missing: run scripts/terraform-tools.sh first (`make test` does)",
-        config.display()
-    );
-    place
-}
-
-/// The program that the tests are run with: `FERRY_TEST_PROGRAM=tofu` has them all run with OpenTofu.
-pub(crate) fn program() -> &'static str {
-    static PROGRAM: std::sync::LazyLock<String> =
-        std::sync::LazyLock::new(|| std::env::var("FERRY_TEST_PROGRAM").unwrap_or_else(|_| "terraform".into()));
-    &PROGRAM
-}
-
-/// It as an app names it.
-pub(crate) fn version() -> &'static str {
-    match program() {
-        "terraform" => "latest",
-        "tofu" => "tofu-latest",
-        other => panic!("FERRY_TEST_PROGRAM is {other}: use terraform or tofu"),
-    }
+    testkit::terraform::tools(&crate::ferry())
 }
 
 /// Providers for a module, and a world for things.

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::super::action::{StepFailure, base_environment};
 use super::super::kubernetes::api::Api;
-use super::super::kubernetes::{cluster, plan};
-use super::super::{Run, tool};
+use super::super::kubernetes::cluster;
+use super::super::{Run, artifact, tool};
 use super::release::{self, Hook, Rendered};
 use crate::confine::process::{self, Child, Ended, Hear, Interrupt, Stop};
 use kubernetes::ObjectRef;
@@ -128,7 +128,7 @@ impl Helm {
     }
 
     pub(super) async fn fetch_chart(&self, run: &mut Run<'_>, job: &HelmSpec) -> Result<(), StepFailure> {
-        plan::layer(run, &job.repository, &job.digest).await.map(drop)
+        artifact::layer(run, &job.repository, &job.digest).await.map(drop)
     }
 
     fn argv(&self, words: &[&str]) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use http::{Method, Request};
 use kube::Client;
@@ -12,8 +13,11 @@ use serde_json::{Value, json};
 use super::super::action::StepFailure;
 use super::MANAGER;
 
-/// Tries of a request that the server was too busy for.
+/// Tries of a request to a cluster that has not answered yet: an address may be wrong.
 const TRIES: u32 = 5;
+/// How long a cluster that has answered may be away or too busy. An API server that is upgraded is gone for seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Why a request did not succeed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -108,7 +112,7 @@ impl Api {
     }
 
     async fn send(&self, method: Method, path: &str, kind: &str, body: Vec<u8>) -> Result<Value, ApiError> {
-        let mut pause = std::time::Duration::from_millis(100);
+        let (begun, mut pause) = (Instant::now(), Duration::from_millis(100));
         for attempt in 1.. {
             let request = Request::builder()
                 .method(method.clone())
@@ -122,15 +126,21 @@ impl Api {
                 Err(kube::Error::Api(status)) => ApiError::Refused(status),
                 Err(other) => ApiError::Away(crate::net::chain(&other)),
             };
-            // Too many requests, or one that passes.
-            let passing = matches!(error.code(), 429 | 500 | 503 | 504) || error.code() == 0 && method == Method::GET;
-            if !passing || attempt == TRIES {
+            // Every request may be sent twice: an apply says how an object is to be, and a deletion names its uid.
+            let has_answered = !self.cluster.uid.is_empty();
+            let enough = match error.code() {
+                0 | 429 | 503 | 504 if has_answered => begun.elapsed() >= PATIENCE,
+                // A webhook that does not work is a 500, too.
+                0 | 429 | 500 | 503 | 504 => attempt >= TRIES,
+                _ => true,
+            };
+            if enough {
                 return Err(error);
             }
             tokio::time::sleep(pause).await;
-            pause *= 2;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
-        unreachable!("the loop ends after {TRIES} tries")
+        unreachable!("the loop ends by itself")
     }
 
     /// None where there is nothing.

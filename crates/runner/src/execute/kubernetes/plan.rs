@@ -1,61 +1,20 @@
-//! What the plans of manifests and charts share: the artifact, what was deployed before, and the plan that people see.
+//! What the plans of manifests and charts share: what was deployed before, and the plan that people see.
 
-use std::path::Path;
-
-use fs_err as fs;
 use kubernetes::{Change, Entry, Inventory, Verb, plan_document};
 use mask::Masks;
-use model::Digest;
-use model::build::{PolicySpec, Repository};
+use model::build::PolicySpec;
 use policy::Subject;
 use serde_json::Value;
 
 use super::super::action::StepFailure;
-use super::super::build::remote;
 use super::super::deploy::{Planned, judge};
-use super::super::{Run, archive, tool};
+use super::super::{Run, tool};
 use super::api::Api;
 use super::compare::{self, Act, Compared, PlannedObject};
-use crate::oci::Descriptor;
 use crate::seal::vault::SECRETS_MAX;
 
 /// Things that are named in a sentence.
 const NAMED_MAX: usize = 5;
-
-/// Brings the one layer of an artifact, and unpacks it.
-pub(crate) async fn artifact(
-    run: &mut Run<'_>,
-    repository: &Repository,
-    digest: &Digest,
-    place: &Path,
-    disk_bytes: u64,
-) -> Result<(), StepFailure> {
-    let (file, layer) = layer(run, repository, digest).await?;
-    archive::unpack_file(file, layer.digest, place.to_owned(), disk_bytes).await?;
-    Ok(())
-}
-
-/// Brings the one layer of an artifact.
-pub(crate) async fn layer(
-    run: &mut Run<'_>,
-    repository: &Repository,
-    digest: &Digest,
-) -> Result<(std::path::PathBuf, Descriptor), StepFailure> {
-    let work = run.host.dir.work();
-    for folder in ["tmp", "sources"] {
-        fs::create_dir_all(work.join(folder))?;
-    }
-    let from = remote(run, repository).await?;
-    let manifest = from.manifest(digest.as_str()).await?.value()?;
-    let layer: Option<Descriptor> = serde_json::from_value(manifest["layers"][0].clone()).ok();
-    let layer = layer.ok_or_else(|| StepFailure::new("source_failed", "the artifact has no layer"))?;
-    let file = work.join("sources/artifact.tgz");
-    tokio::select! {
-        fetched = from.fetch_blob(&layer, &file) => fetched?,
-        stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
-    }
-    Ok((file, layer))
-}
 
 /// The objects of before that may be spoken of: none where they are in a cluster that is not this one.
 pub(crate) fn known<'i>(api: &Api, before: Option<&'i Inventory>, ask: &mut Vec<String>) -> &'i [Entry] {

@@ -10,7 +10,6 @@ use model::kubernetes::{ClusterSpec, ManifestSource, ManifestSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Run;
 use super::action::StepFailure;
 use super::deploy::{Deployer, Planned, Workspace};
 use super::kubernetes::api::Api;
@@ -19,6 +18,7 @@ use super::kubernetes::rollout::{self, Progress};
 use super::kubernetes::state::{self, States};
 use super::kubernetes::{cluster, plan};
 use super::stages::Stages;
+use super::{Run, artifact};
 
 const OBJECTS: usize = 0;
 const PLAN: usize = 1;
@@ -131,7 +131,7 @@ impl Objects<'_> {
             ManifestSource::Text { contents } => contents.clone(),
             ManifestSource::Artifact { repository, digest } => {
                 let place = run.host.dir.work().join("manifest");
-                plan::artifact(run, repository, digest, &place, self.disk_bytes).await?;
+                artifact::unpacked(run, repository, digest, &place, self.disk_bytes).await?;
                 fs::read_to_string(place.join("manifest.yaml"))?
             }
         };

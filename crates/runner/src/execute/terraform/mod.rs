@@ -21,14 +21,13 @@ use model::terraform::{Module, TerraformSpec};
 use serde_json::{Map, Value};
 
 use super::action::{StepFailure, base_environment};
-use super::build::{PROVIDERS, remote};
+use super::build::PROVIDERS;
 use super::deploy::{Deployer, Planned, Workspace};
 use super::kubernetes::cluster;
 use super::stages::Stages;
-use super::{Run, archive, source, tool};
+use super::{Run, artifact, source, tool};
 use crate::confine::process::{Child, Interrupt, Kept};
 use crate::directory::remove_tree;
-use crate::oci::Descriptor;
 use backend::Backend;
 use listen::{Listener, Overheard};
 
@@ -159,16 +158,7 @@ impl Site<'_> {
         match &self.job.module {
             Module::Source { source } => source::prepare(run, MODULE, source, &place, self.disk_bytes).await,
             Module::Artifact { repository, digest } => {
-                let from = remote(run, repository).await?;
-                let manifest = from.manifest(digest.as_str()).await?.value()?;
-                let layer: Option<Descriptor> = serde_json::from_value(manifest["layers"][0].clone()).ok();
-                let layer = layer.ok_or_else(|| StepFailure::new("source_failed", "the artifact has no layer"))?;
-                let file = work.join("sources/module.tar.gz");
-                tokio::select! {
-                    fetched = from.fetch_blob(&layer, &file) => fetched?,
-                    stop = run.stopped() => return Err(StepFailure::Stopped(stop)),
-                }
-                archive::unpack_file(file, layer.digest, place.clone(), self.disk_bytes).await?;
+                artifact::unpacked(run, repository, digest, &place, self.disk_bytes).await?;
                 Ok(place)
             }
             Module::Nothing {} => Err(StepFailure::new("bad_spec", "the job names no module")),
