@@ -17,7 +17,8 @@
 #   PART=store     the tests of the store, likewise
 #   PART=apps      every mutation of real apps; requests of the dialect's document, 60 for each operation (FERRY_EXAMPLES)
 #   PART=flakes    the process tests, 10 times (N), beside a busy build; names each test that failed even once and keeps its log
-#   PART=kube      50 looks for drift at each real chart (FERRY_DRIFT_LOOKS); charts and the deployers' contract with helm 4
+#   PART=kube      50 looks for drift at each real chart (FERRY_DRIFT_LOOKS); every victim at every crash point of manifests and
+#                  charts; charts and the deployers' contract with helm 4
 #   PART=deny      cargo-deny itself over deny.toml; `make lint` checks the same with scripts/deny.py
 #   PART=templates 20,000 templates (COUNT, SEED) against real Go with sprig
 source "$(dirname "$0")/lib.sh"
@@ -66,6 +67,7 @@ kube() {
     local tools
     scripts/python-tools.sh && scripts/kube-tools.sh soak
     FERRY_DRIFT_LOOKS=${FERRY_DRIFT_LOOKS:-50} scripts/test-kube.sh charts
+    FERRY_ALL_KILLS=1 scripts/test-kube.sh whoever_dies
     # What is called helm is version 4 then.
     tools=$(realpath "$target/kube-tools")
     mkdir -p "$target/helm4" && ln -sf "$tools/bin/helm4" "$target/helm4/helm"

@@ -15,4 +15,4 @@ pub use inventory::{Cluster, Deployed, Entry, Inventory, InventoryError, Output}
 pub use manifest::{ManifestError, parse};
 pub use object::{ObjectRef, is_hook, rank};
 pub use status::{Status, status_of};
-pub use values::{ValueError, set_values};
+pub use values::{ValueError, escaped_value, set_values};

@@ -55,7 +55,9 @@ fn assignments(text: &str) -> Result<Vec<(Vec<Step>, Value)>, String> {
     let mut found = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (key, after) = until(rest, &['=']).ok_or_else(|| format!("`{rest}` has no `=`"))?;
+        // The texts may be secret: no error repeats one.
+        let (key, after) = until(rest, &['='])
+            .ok_or("after a comma comes another `key=value`: write `\\,` for a comma that is a part of the value")?;
         let path = path(key)?;
         if let Some(list) = after.strip_prefix('{') {
             let (inner, after) = until(list, &['}']).ok_or("a list that begins with `{` needs a `}`")?;
@@ -75,6 +77,18 @@ fn assignments(text: &str) -> Result<Vec<(Vec<Step>, Value)>, String> {
         }
     }
     Ok(found)
+}
+
+/// A text that means itself where it is set.
+pub fn escaped_value(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | ',' | '{' | '}') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
 }
 
 /// What stands before the first of some characters that is not escaped, and what stands behind it.
@@ -121,7 +135,7 @@ fn path(text: &str) -> Result<Vec<Step>, String> {
         while let Some(inner) = indexes.strip_prefix('[') {
             let (number, after) = inner.split_once(']').ok_or("an index that begins with `[` needs a `]`")?;
             let index = number.parse().ok().filter(|index| *index < INDEX_MAX);
-            steps.push(Step::Index(index.ok_or_else(|| format!("`{number}` is no index of a list"))?));
+            steps.push(Step::Index(index.ok_or("what stands in `[` and `]` is no index of a list")?));
             indexes = after;
         }
         match after {
@@ -203,8 +217,16 @@ mod tests {
         ] {
             assert_eq!(set(&[], &[(key, text)]), Ok(values), "{key}={text}");
         }
-        let error = set(&[], &[("a", "x,y")]).expect_err("a pair without =");
-        assert!(error.to_string().contains("`a`"), "{error}");
+        let error = set(&[], &[("a", "x,hidden")]).expect_err("a pair without =");
+        assert!(error.to_string().contains("`a`") && !error.to_string().contains("hidden"), "{error}");
+    }
+
+    #[test]
+    fn an_escaped_text_means_itself() {
+        for text in ["x,y", "{a,b}", "a\\b", "k=v", "a}", "\\,"] {
+            let pair = escaped_value(text);
+            assert_eq!(set(&[], &[("a", &pair)]), Ok(json!({ "a": text })), "{pair}");
+        }
     }
 
     #[test]

@@ -122,6 +122,100 @@ async fn what_can_not_be_approved_or_adopted_is_refused() {
     stage.system.until_quiet().await;
 }
 
+/// Run before the release is taken away, and left there.
+const BYE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bye\n  annotations:\n    helm.sh/hook: pre-delete\ndata:\n  word: bye\n";
+const KEPT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  annotations:\n    helm.sh/resource-policy: keep\ndata:\n  word: stays\n";
+
+#[tokio::test]
+async fn what_helm_does_apart_from_the_release_is_in_the_plan() {
+    needs!(Kube);
+    let stage = Stage::start("helm").await;
+    let cluster = Cluster::get();
+    let namespace = stage.namespace.name().to_owned();
+    let own = format!("{namespace}-own");
+    let group = format!("{}.example.test", namespace.replace('-', ""));
+    let schema =
+        "{openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}";
+    let definition = format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: gadgets.{group}\nspec:\n  group: {group}\n  scope: Namespaced\n  names: {{plural: gadgets, kind: Gadget}}\n  versions:\n  - {{name: v1, served: true, storage: true, schema: {schema}}}\n"
+    );
+    let gadget = format!("apiVersion: {group}/v1\nkind: Gadget\nmetadata:\n  name: first\nspec:\n  size: 3\n");
+    let write = |word: &str, release: &str| {
+        let templates = [
+            ("crds/gadgets.yaml", definition.as_str()),
+            ("templates/gadget.yaml", &gadget),
+            ("templates/hook.yaml", HOOK),
+            ("templates/bye.yaml", BYE),
+            ("templates/kept.yaml", KEPT),
+        ];
+        stage.chart("web", "", &[("word", word)], &templates);
+        let file = stage.app_file("components/web.toml");
+        let text = fs_err::read_to_string(&file).unwrap();
+        fs_err::write(&file, text.replace(&namespace, &own).replace("web-release", release)).unwrap();
+    };
+    let there = |kind: &str, name: &str| {
+        let told = cluster.kubectl(&["--namespace", &own, "get", kind, name, "--ignore-not-found", "--output", "name"]);
+        !told.is_empty()
+    };
+    let reason = |plan: &Value, address: &str| {
+        let one = planned(plan, address);
+        format!("{}: {}", one["action"].as_str().unwrap(), one["reason"].as_str().unwrap_or_default())
+    };
+    let (map, hook) = (|name: &str| format!("ConfigMap/{own}/{name}"), "web-release-hook");
+
+    // The namespace, a definition with its first object, and a hook: all in the plan of the first install.
+    write("one", "web-release");
+    stage.sync().await;
+    let id = stage.deploy("web").await;
+    let (step, plan) = stage.waiting(&id, "web").await;
+    assert_eq!(reason(&plan, &format!("Namespace/{own}")), "create: which Helm creates for the release");
+    assert_eq!(reason(&plan, &map(hook)), "create: which Helm runs at pre-install");
+    assert!(reason(&plan, &format!("Gadget.{group}/{own}/first")).starts_with("create"), "{plan}");
+    assert!(plan.to_string().contains(&format!("gadgets.{group}")), "{plan}");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+    assert!(there(&format!("gadgets.{group}"), "first") && there("configmap", hook) && there("configmap", "kept"));
+    let again = stage.deployed("web").await;
+    assert_eq!(ended(&again, "apply web"), "auto-skipped", "a hook that is as it was is nothing to do");
+    assert_eq!(stage.look("web").await.status.status, "no-drift");
+
+    // Only the hook changes.
+    write("two", "web-release");
+    stage.sync().await;
+    let id = stage.deploy("web").await;
+    let (step, plan) = stage.waiting(&id, "web").await;
+    assert_eq!(reason(&plan, &map(hook)), "update: which Helm runs at pre-upgrade");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+    let word = cluster.kubectl_json(&["--namespace", &own, "get", "configmap", hook]);
+    assert_eq!(word["data"]["word"], "two");
+
+    // Under another name, Helm would install it once more.
+    write("two", "other");
+    stage.sync().await;
+    let told = stage.no_plan("web").await;
+    assert!(told.contains("web-release") && told.contains("a second one"), "{told}");
+    write("two", "web-release");
+    stage.sync().await;
+
+    // What stays is in the plan of the teardown, and stays.
+    let id = stage.teardown("web").await;
+    let (step, plan) = stage.waits(&id, "plan teardown web").await;
+    assert_eq!(reason(&plan, &map("bye")), "create: which Helm runs at pre-delete");
+    assert_eq!(reason(&plan, &map("kept")), "forget: because the chart says `resource-policy: keep`");
+    assert_eq!(reason(&plan, &map(hook)), "forget: because Helm leaves what a hook has made");
+    assert!(reason(&plan, &format!("Gadget.{group}/{own}/first")).starts_with("delete"), "{plan}");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+    assert!(!there(&format!("gadgets.{group}"), "first"));
+    for name in ["bye", "kept", hook] {
+        assert!(there("configmap", name), "{name}");
+    }
+    cluster.kubectl(&["delete", "crd", &format!("gadgets.{group}")]);
+    cluster.kubectl(&["delete", "namespace", &own]);
+    stage.system.until_quiet().await;
+}
+
 #[tokio::test]
 async fn a_failed_upgrade_is_explained_and_an_unfinished_one_is_repaired() {
     needs!(KubeNode);
@@ -162,7 +256,7 @@ async fn a_failed_upgrade_is_explained_and_an_unfinished_one_is_repaired() {
 
     // An upgrade that died in the middle: its record is stuck, which helm alone refuses to go past.
     let last = history(&stage, "configmap", "web-release").last().unwrap().0;
-    stuck(&stage, "web-release", last);
+    stuck(&stage, "web-release", last, "pending-upgrade");
     let told = history(&stage, "configmap", "web-release");
     assert_eq!(told.last().unwrap().1, "pending-upgrade", "{told:?}");
     chart("", images::APP_1);
@@ -174,29 +268,42 @@ async fn a_failed_upgrade_is_explained_and_an_unfinished_one_is_repaired() {
     stage.until(&id, "success").await;
     assert_eq!(running(), images::APP_1);
     assert_eq!(history(&stage, "configmap", "web-release").last().unwrap().1, "deployed");
+
+    // One that died while it took the release away: no record is of use any more.
+    let last = history(&stage, "configmap", "web-release").last().unwrap().0;
+    stuck(&stage, "web-release", last, "uninstalling");
+    let id = stage.begin(json!({ "type": "manual_deploy", "component": "web", "approve_all": true })).await;
+    let (step, plan) = stage.waiting(&id, "web").await;
+    assert!(plan["ask"].to_string().contains("uninstalling"), "a person is asked: {plan}");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+    assert_eq!(history(&stage, "configmap", "web-release"), [(1, "deployed".to_owned())]);
+    assert_eq!(running(), images::APP_1);
     stage.run(json!({ "type": "teardown_component", "component": "web" })).await;
     assert_eq!(stage.object("deployment", "web"), None);
     stage.system.until_quiet().await;
 }
 
-/// Adds the record of an upgrade that has not ended, as a helm leaves it that was killed.
-fn stuck(stage: &Stage, release: &str, last: u64) {
+/// Leaves the record of something that has not ended, as a helm does that was killed.
+fn stuck(stage: &Stage, release: &str, last: u64, status: &str) {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD as B64;
     use std::io::{Read as _, Write as _};
-    let (name, next) = (|n| format!("sh.helm.release.v1.{release}.v{n}"), last + 1);
+    // An upgrade has a record of its own; what is taken away says so in its last one.
+    let next = if status == "uninstalling" { last } else { last + 1 };
+    let name = |n| format!("sh.helm.release.v1.{release}.v{n}");
     let mut record = stage.object("configmap", &name(last)).expect("a record");
     let packed = B64.decode(record["data"]["release"].as_str().unwrap()).unwrap();
     let mut text = Vec::new();
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut text).unwrap();
     let mut content: Value = serde_json::from_slice(&text).unwrap();
-    content["info"]["status"] = json!("pending-upgrade");
+    content["info"]["status"] = json!(status);
     content["version"] = json!(next);
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     packer.write_all(content.to_string().as_bytes()).unwrap();
     record["data"]["release"] = json!(B64.encode(packer.finish().unwrap()));
     let mut labels = record["metadata"]["labels"].clone();
-    labels["status"] = json!("pending-upgrade");
+    labels["status"] = json!(status);
     labels["version"] = json!(next.to_string());
     record["metadata"] = json!({ "name": name(next), "labels": labels });
     stage.namespace.apply_yaml(&record.to_string());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::deploy::SealedValue;
-use model::spec::{JobSpec, SECRET_BYTES_MIN};
+use model::spec::{JobSpec, SECRET_BYTES_MIN, Work};
 use model::{InstallId, UploadId};
 use serde_json::Value;
 
@@ -73,6 +73,14 @@ pub(super) async fn fill(vault: &Vault, dir: &ExecutionDir, spec: &mut JobSpec) 
         values.push((placeholder.clone(), text));
     }
     if !values.is_empty() {
+        if let Work::HelmChartDeploy(helm) = &mut spec.work {
+            // A comma in a password is no next pair.
+            for value in helm.values.values_mut() {
+                for (placeholder, text) in &values {
+                    *value = value.replace(placeholder, &kubernetes::escaped_value(text));
+                }
+            }
+        }
         let both = serde_json::to_value((&spec.work, &spec.cluster)).map_err(|e| bad(&e.to_string()))?;
         (spec.work, spec.cluster) = serde_json::from_value(replaced(both, &values)).map_err(|e| bad(&e.to_string()))?;
     }

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use fs_err as fs;
+use mask::Masks;
 use model::kubernetes::HelmSpec;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::action::{StepFailure, base_environment};
-use super::super::kubernetes::api::Api;
 use super::super::kubernetes::cluster;
 use super::super::{Run, artifact, tool};
-use super::release::{self, Hook, Rendered};
+use super::hooks::{self, Hook};
+use super::records::{self, Known, Record};
+use super::release::{self, Rendered};
 use crate::confine::process::{self, Child, Ended, Hear, Interrupt, Stop};
-use kubernetes::ObjectRef;
 
 /// What helm may print where it is read.
 const OUTPUT_BYTES: u64 = 256 << 20;
@@ -29,13 +29,8 @@ const GATE: &str = "#!/bin/sh\nset -eu\ncat >\"$RENDERED_MANIFEST.new\"\nif [ -e
 /// Names the file of what was approved to it.
 const RENDERED: &str = "RENDERED_MANIFEST";
 const GATE_NAME: &str = "ferry-gate";
-
-/// A revision of a release.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Revision {
-    pub(super) revision: u64,
-    pub(super) status: String,
-}
+/// How helm says that the cluster does not serve a kind.
+const LACKS_DEFINITIONS: &str = "ensure CRDs are installed first";
 
 pub(super) struct Helm {
     program: String,
@@ -48,6 +43,7 @@ pub(super) struct Helm {
     is_4: bool,
     /// A file of releases that count for a render instead of those in the cluster.
     renders_from: Option<String>,
+    creates_namespace: bool,
 }
 
 impl Helm {
@@ -98,6 +94,7 @@ impl Helm {
             values,
             is_4,
             renders_from: None,
+            creates_namespace: false,
         };
         helm.write_gate()?;
         Ok(helm)
@@ -159,7 +156,8 @@ impl Helm {
             Ended::Exited(status) if status.success() => Ok(()),
             Ended::Exited(status) => {
                 let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
-                let why = heard.borrow().error();
+                // What is cut before it is masked may still show a part of a secret.
+                let why = heard.borrow().error(&run.host.secrets.masks());
                 let message = if why.is_empty() {
                     format!("`helm {what}` failed; the log says why")
                 } else {
@@ -201,42 +199,13 @@ impl Helm {
         }
     }
 
-    /// Revisions of the release, oldest first; none where it is not installed.
-    pub(super) async fn history(&self, run: &Run<'_>, stage: usize) -> Result<Vec<Revision>, StepFailure> {
-        let argv = self.argv(&["history", &self.of.1, "--output", "json", "--max", "20"]);
-        let text = match self.output(run, stage, argv, self.env.clone()).await {
-            Err(StepFailure::Failed { error, .. }) if error.message.contains("release: not found") => {
-                return Ok(Vec::new());
-            }
-            text => text?,
-        };
-        let mut history: Vec<Revision> = serde_json::from_str(&text)
-            .map_err(|e| StepFailure::new("helm_failed", format!("the history of the release can't be read: {e}")))?;
-        history.sort_by_key(|revision| revision.revision);
-        history.retain(|revision| revision.status != "uninstalled");
-        Ok(history)
-    }
-
-    /// The manifest of what the release has deployed last; empty where that is nothing.
-    pub(super) async fn manifest(
-        &self,
-        run: &Run<'_>,
-        stage: usize,
-        history: &[Revision],
-    ) -> Result<String, StepFailure> {
-        let deployed = history.iter().rev().find(|revision| revision.status == "deployed").or_else(|| history.last());
-        let Some(deployed) = deployed else { return Ok(String::new()) };
-        let revision = deployed.revision.to_string();
-        let argv = self.argv(&["get", "manifest", &self.of.1, "--revision", &revision]);
-        self.output(run, stage, argv, self.env.clone()).await
-    }
-
     fn upgrade_words(&self, job: &HelmSpec) -> Vec<String> {
         let chart = self.chart().to_string_lossy().into_owned();
         let mut words: Vec<String> =
-            ["upgrade", &self.of.1, &chart, "--install", "--create-namespace", "--reset-values"]
-                .map(str::to_owned)
-                .into();
+            ["upgrade", &self.of.1, &chart, "--install", "--reset-values"].map(str::to_owned).into();
+        if self.creates_namespace {
+            words.push("--create-namespace".into());
+        }
         for file in &self.values {
             words.extend(["--values".to_owned(), file.clone()]);
         }
@@ -255,33 +224,17 @@ impl Helm {
         self.argv(&words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The records of the release but that of one revision, for renders that helm would refuse because of it.
-    pub(super) async fn without_revision(
-        &mut self,
-        api: &Api,
-        job: &HelmSpec,
-        revision: u64,
-    ) -> Result<(), StepFailure> {
-        let plural = match job.storage {
-            model::kubernetes::ReleaseStorage::Secret => "secrets",
-            model::kubernetes::ReleaseStorage::Configmap => "configmaps",
-        };
-        let query = format!("&labelSelector=owner%3Dhelm%2Cname%3D{}", job.release);
-        let records = api.list("v1", plural, &job.namespace, &query).await;
-        let records = records.map_err(|e| e.of("list", &format!("the {plural} of the release {}", job.release)))?;
-        let mut releases = Vec::new();
-        for record in &records {
-            let data = record["data"]["release"].as_str().unwrap_or_default();
-            let release = release::unpacked(data, plural == "secrets").map_err(|e| {
-                StepFailure::new("helm_failed", format!("a record of the release {} can't be read: {e}", job.release))
-            })?;
-            if release["version"].as_u64() != Some(revision) {
-                releases.push(release);
-            }
+    /// Gets ready for renders beside these records. Those that are stuck would make helm refuse, so it gets the others as a file.
+    pub(super) fn prepare(&mut self, records: &[Record], creates_namespace: bool) -> Result<(), StepFailure> {
+        self.creates_namespace = creates_namespace;
+        let known: Vec<Known> = records.iter().map(|record| record.known.clone()).collect();
+        let usable = known.len() - records::stuck(&known).len();
+        if usable < known.len() {
+            let releases: Vec<&Value> = records[..usable].iter().map(|record| &record.content).collect();
+            let file = self.work.join("tmp/releases.json");
+            tool::private(&file, &json!(releases).to_string())?;
+            self.renders_from = Some(file.to_string_lossy().into_owned());
         }
-        let file = self.work.join("tmp/releases.json");
-        tool::private(&file, &json!(releases).to_string())?;
-        self.renders_from = Some(file.to_string_lossy().into_owned());
         Ok(())
     }
 
@@ -303,20 +256,42 @@ impl Helm {
             env.insert("HELM_DRIVER".into(), "memory".into());
             env.insert("HELM_MEMORY_DRIVER_DATA".into(), releases.clone());
         }
-        let text = self.output(run, stage, self.full(&words), env).await?;
-        let told: Value = serde_json::from_str(&text)
-            .map_err(|e| StepFailure::new("helm_failed", format!("the dry run can't be read: {e}")))?;
-        // A chart of hooks alone renders nothing else.
-        let manifest = fs::read_to_string(&place).unwrap_or_default();
-        let hooks: Vec<Hook> = serde_json::from_value(told["hooks"].clone()).unwrap_or_default();
-        let chart = self.chart();
         let crds = if install && !job.skip_crds {
-            let read = tokio::task::spawn_blocking(move || release::crds(&chart)).await;
-            read.map_err(std::io::Error::other)??
+            let chart = self.chart().to_string_lossy().into_owned();
+            self.output(run, stage, self.argv(&["show", "crds", &chart]), self.env.clone()).await?
         } else {
             String::new()
         };
+        let hooks = match self.output(run, stage, self.full(&words), env).await {
+            Ok(text) => {
+                let bad = |e: serde_json::Error| {
+                    StepFailure::new("helm_failed", format!("the dry run can't be read: line {}", e.line()))
+                };
+                let told: Value = serde_json::from_str(&text).map_err(bad)?;
+                hooks::read(&told["hooks"])?
+            }
+            // A dry run installs no definitions, and then knows no objects of theirs. What it renders has passed the gate before.
+            Err(StepFailure::Failed { error, .. })
+                if !crds.trim().is_empty() && error.message.contains(LACKS_DEFINITIONS) =>
+            {
+                self.hooks_offline(run, job, stage).await?
+            }
+            Err(failure) => return Err(failure),
+        };
+        // A chart of hooks alone renders nothing else.
+        let manifest = fs::read_to_string(&place).unwrap_or_default();
         Ok(Rendered { manifest, hooks, crds })
+    }
+
+    /// The hooks of a chart, rendered without the cluster.
+    async fn hooks_offline(&self, run: &Run<'_>, job: &HelmSpec, stage: usize) -> Result<Vec<Hook>, StepFailure> {
+        let chart = self.chart().to_string_lossy().into_owned();
+        let mut words = vec!["template".to_owned(), job.release.clone(), chart];
+        for file in &self.values {
+            words.extend(["--values".to_owned(), file.clone()]);
+        }
+        let text = self.output(run, stage, self.full(&words), self.env.clone()).await?;
+        release::hooks(&text)
     }
 
     /// Applies exactly what was rendered for the plan.
@@ -332,8 +307,10 @@ impl Helm {
         let approved = self.work.join("approved.yaml");
         tool::private(&approved, &rendered.manifest)?;
         let mut words = self.upgrade_words(job);
+        // Hooks take their time, too.
+        words.extend(["--timeout".to_owned(), left(until)]);
         if job.rollout.wait {
-            words.extend(["--wait".to_owned(), "--timeout".to_owned(), left(until)]);
+            words.push("--wait".into());
         }
         if job.rollout.rollback {
             words.push(if self.is_4 { "--rollback-on-failure" } else { "--atomic" }.to_owned());
@@ -352,22 +329,6 @@ impl Helm {
     ) -> Result<(), StepFailure> {
         let words = ["uninstall", &job.release, "--ignore-not-found", "--wait", "--timeout", &left(until)];
         self.run(run, stage, self.argv(&words), self.env.clone(), run.stop.clone()).await
-    }
-
-    /// Takes the record of a revision away that another helm has left unfinished.
-    pub(super) async fn forget_revision(&self, api: &Api, job: &HelmSpec, revision: u64) -> Result<(), StepFailure> {
-        let kind = match job.storage {
-            model::kubernetes::ReleaseStorage::Secret => "Secret",
-            model::kubernetes::ReleaseStorage::Configmap => "ConfigMap",
-        };
-        let of = ObjectRef {
-            group: String::new(),
-            version: "v1".into(),
-            kind: kind.into(),
-            namespace: Some(job.namespace.clone()),
-            name: format!("sh.helm.release.v1.{}.v{revision}", job.release),
-        };
-        api.delete(&of, "", "Background").await.map_err(|e| e.of("delete", &of.address()))
     }
 }
 
@@ -388,8 +349,8 @@ fn version_of(program: &str) -> String {
 struct Overheard(Vec<u8>);
 
 impl Overheard {
-    fn error(&self) -> String {
-        let text = String::from_utf8_lossy(&self.0);
+    fn error(&self, masks: &Masks) -> String {
+        let text = masks.mask_text(&String::from_utf8_lossy(&self.0));
         let at = text.find("Error: ").map_or(0, |at| at + "Error: ".len());
         let text = text[at..].split_whitespace().collect::<Vec<_>>().join(" ");
         match text.char_indices().nth(ERROR_CHARS_MAX) {

@@ -2,15 +2,18 @@
 //! same.
 
 mod cli;
+mod hooks;
+mod records;
 mod release;
+mod upgrade;
 
 use std::time::{Duration, Instant};
 
 use crash::crash_point;
 use fs_err as fs;
-use kubernetes::{Cluster, Deployed, Entry, Inventory, ObjectRef, Output};
-use model::deploy::{ApprovedPlan, Deploy, ResourceStatus, STALE_PLAN};
-use model::kubernetes::{ClusterSpec, HelmSpec};
+use kubernetes::{Change, Cluster, Deployed, Entry, Inventory, ObjectRef, Output, Verb};
+use model::deploy::{ApprovedPlan, Deploy, STALE_PLAN};
+use model::kubernetes::{ClusterSpec, HelmSpec, ReleaseStorage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -18,13 +21,14 @@ use super::Run;
 use super::action::StepFailure;
 use super::deploy::{Deployer, Planned, Workspace};
 use super::kubernetes::api::Api;
-use super::kubernetes::compare::{self, Compared, PlannedObject, Wanted};
-use super::kubernetes::rollout::{self, Progress};
+use super::kubernetes::compare::{self, Act, Compared, PlannedObject, Wanted};
 use super::kubernetes::state::{self, States};
-use super::kubernetes::{explain, plan};
+use super::kubernetes::{explain, plan, rollout};
 use super::manifest::{RESERVE_S, connect, named};
 use super::stages::Stages;
 use cli::Helm;
+use hooks::{Moment, Parsed};
+use records::{Known, Record};
 use release::Rendered;
 
 const CHART: usize = 0;
@@ -45,12 +49,22 @@ pub(super) struct Release<'j> {
 #[derive(Serialize, Deserialize)]
 struct PlanFile {
     cluster: Cluster,
-    /// The release that the plan was made from; 0 where there was none.
-    revision: u64,
-    /// A release that another helm left unfinished: it is taken away first.
-    stuck: Option<u64>,
+    /// The release that the plan was made from; none where there was none.
+    records: Vec<Known>,
+    /// Helm creates the namespace of the release.
+    creates_namespace: bool,
     rendered: Rendered,
     objects: Vec<PlannedObject>,
+}
+
+/// What is there of a release.
+struct There {
+    records: Vec<Record>,
+    /// What its record says of what is deployed.
+    deployed: Vec<Value>,
+    hooks: Vec<Parsed>,
+    /// All that belongs to it, whatever record names it.
+    entries: Vec<Entry>,
 }
 
 impl Deployer for Release<'_> {
@@ -70,61 +84,41 @@ impl Deployer for Release<'_> {
     async fn plan(&self, run: &mut Run<'_>, stages: &mut Stages, destroy: bool) -> Result<Planned, StepFailure> {
         stages.begin(run, CHART);
         let (config, api) = connect(run, self.cluster).await?;
-        let mut helm = Helm::new(run, self.job, &config)?;
         let before = state::open(run, &self.workspace).await?;
-        self.check_storage(before.as_ref())?;
+        let job = self.meant(before.as_ref(), destroy);
+        let mut helm = Helm::new(run, &job, &config)?;
         if !destroy {
-            helm.fetch_chart(run, self.job).await?;
+            stays_in_place(&api, before.as_ref(), &job).await?;
+            helm.fetch_chart(run, &job).await?;
         }
         stages.begin(run, RENDER);
         crash_point!("executor.before_plan");
-        let history = helm.history(run, RENDER).await?;
-        let last = history.last();
-        let stuck = last.filter(|last| last.status.starts_with("pending")).map(|last| last.revision);
         let mut ask = Vec::new();
-        let there = plan::known(&api, before.as_ref(), &mut ask);
-        if let Some(stuck) = stuck {
-            ask.push(format!(
-                "revision {stuck} of the release {} was left {}: it is taken away before anything else",
-                self.job.release,
-                last.map(|last| last.status.as_str()).unwrap_or_default()
-            ));
-            helm.without_revision(&api, self.job, stuck).await?;
-        }
-        let of = (self.job.release.as_str(), self.job.namespace.as_str());
-        let old = helm.manifest(run, RENDER, &history).await?;
-        let mut old = release::objects(&old)?;
-        compare::placed(&api, &mut old, of.1).await?;
-        let entries: Vec<Entry> =
-            old.iter().filter_map(ObjectRef::of).map(|of| Entry { of, uid: String::new() }).collect();
-        let install = history.iter().all(|known| Some(known.revision) == stuck);
-        let (rendered, objects) = if destroy { Default::default() } else { self.render(run, &helm, install).await? };
-        stages.begin(run, PLAN);
-        let mut wanted = objects.clone();
-        compare::placed(&api, &mut wanted, of.1).await?;
-        let by_address = |object: &Value| Some((ObjectRef::of(object)?.address(), object.clone()));
-        let compared = if destroy {
-            let before = before.as_ref().filter(|_| there.is_empty());
-            plan::teardown(&api, before, if history.is_empty() { there } else { &entries }, Some(of)).await?
+        let there = find(&api, before.as_ref(), &job, destroy, &mut ask).await?;
+        let records: Vec<Known> = there.records.iter().map(|record| record.known.clone()).collect();
+        let (planned, file) = if destroy {
+            let compared = teardown(&api, before.as_ref(), &there, &job).await?;
+            (compared, PlanFile::new(&api, records))
         } else {
-            let wanted = Wanted {
-                objects: compare::sorted(wanted.clone()),
-                before: &entries,
-                manifests_before: old.iter().filter_map(by_address).collect(),
-                ignore: &self.job.rollout.ignore,
-                release: Some(of),
-            };
-            compare::compare(&api, &wanted).await?
+            ask.extend(asked_of(&job, &records));
+            let mut file = PlanFile::new(&api, records);
+            file.creates_namespace = lacks_namespace(&api, &job.namespace).await?;
+            helm.prepare(&there.records, file.creates_namespace)?;
+            file.rendered = self.render(run, &helm, &job, is_install(&file.records)).await?;
+            stages.begin(run, PLAN);
+            (self.compared(&api, &job, &there, &file).await?, file)
         };
+        if destroy {
+            stages.begin(run, PLAN);
+        }
         crash_point!("executor.planned");
-        let Compared { objects: planned, changes, conflicts } = compared;
+        let (Compared { objects, changes, conflicts }, subject) = planned;
         if !conflicts.is_empty() {
             ask.push(format!("it takes over {}", plan::named(conflicts)));
         }
-        let revision = last.map_or(0, |last| last.revision);
-        let file = PlanFile { cluster: api.cluster.clone(), revision, stuck, rendered, objects: planned };
+        let file = PlanFile { objects, ..file };
         let asked = if destroy { &[][..] } else { &self.job.deploy.policies };
-        plan::planned(run, PLAN, &json!(file), &changes, asked, wanted, ask).await
+        plan::planned(run, PLAN, &json!(file), &changes, asked, subject, ask).await
     }
 
     async fn apply(
@@ -137,64 +131,69 @@ impl Deployer for Release<'_> {
         let until = Instant::now() + Duration::from_secs(self.timeout_s.saturating_sub(RESERVE_S).max(1));
         stages.begin(run, CHART);
         let (config, api) = connect(run, self.cluster).await?;
-        let helm = Helm::new(run, self.job, &config)?;
+        let before = state::open(run, &self.workspace).await?;
+        let job = self.meant(before.as_ref(), destroy);
+        let mut helm = Helm::new(run, &job, &config)?;
         let file = self.workspace.fetch_plan(run, approved).await?;
         let bad = |e: serde_json::Error| StepFailure::new("sealed_file", format!("the plan can't be read: {e}"));
         let file: PlanFile = serde_json::from_slice(&fs::read(&file)?).map_err(bad)?;
-        self.check_fresh(run, &api, &helm, &file).await?;
         if !destroy {
-            helm.fetch_chart(run, self.job).await?;
+            stays_in_place(&api, before.as_ref(), &job).await?;
+            helm.fetch_chart(run, &job).await?;
         }
-        let before = state::open(run, &self.workspace).await?;
+        self.check_fresh(run, &api, &mut helm, &job, before.as_ref(), &file, destroy).await?;
         stages.begin(run, APPLY);
         crash_point!("executor.before_apply");
         let deployed = Deployed {
-            release: Some(self.job.release.clone()),
-            namespace: self.job.namespace.clone(),
-            storage: Some(self.job.storage.as_str().to_owned()),
+            release: Some(job.release.clone()),
+            namespace: job.namespace.clone(),
+            storage: Some(job.storage.as_str().to_owned()),
         };
         let mut states = States::new(before.as_ref(), &api.cluster, deployed);
         let here = before.as_ref().filter(|before| before.cluster.uid == api.cluster.uid);
         let intended = intended(here, &file.objects);
         states.save(run, &self.workspace, intended, Vec::new()).await?;
         crash_point!("executor.intent_saved");
-        if let Some(stuck) = file.stuck {
-            run.say(Some(APPLY), &format!("taking away revision {stuck}, which was left unfinished"));
-            helm.forget_revision(&api, self.job, stuck).await?;
-        }
+        let work = upgrade::Work { api: &api, helm: &helm, job: &job, file: &file, until };
         let entries: Vec<Entry> = if destroy { Vec::new() } else { release::entries(&file.objects) };
-        let outcome = if destroy {
-            helm.uninstall(run, self.job, APPLY, until).await
-        } else {
-            self.upgrade(run, stages, &api, &helm, &file, &entries, until).await
-        };
+        let outcome =
+            if destroy { work.uninstall(run, stages).await } else { work.upgrade(run, stages, &entries).await };
         crash_point!("executor.applied");
         outcome?;
         stages.begin(run, OUTPUTS);
         if destroy {
-            self.check_gone(&api, &file.objects).await?;
+            states.torn_down();
             return states.save(run, &self.workspace, Vec::new(), Vec::new()).await;
         }
-        let (entries, outputs) = release::outputs(&api, &file.rendered, entries, &self.job.namespace).await?;
+        let (entries, outputs) = release::outputs(&api, &file.rendered, entries, &job.namespace).await?;
         states.save(run, &self.workspace, entries, outputs).await
     }
 }
 
-impl Release<'_> {
-    /// A release that is kept in one place can't be seen from another: it would be installed a second time.
-    fn check_storage(&self, before: Option<&Inventory>) -> Result<(), StepFailure> {
-        let there = before.and_then(|before| before.deployed.storage.as_deref().filter(|_| !before.objects.is_empty()));
-        match there {
-            Some(there) if there != self.job.storage.as_str() => Err(StepFailure::new(
-                "storage_changed",
-                format!(
-                    "the release {} is kept in {there}s, and the app now asks for {}s: Helm would not see it. Tear the component down first, or keep `storage_driver = \"{there}\"`",
-                    self.job.release,
-                    self.job.storage.as_str()
-                ),
-            )),
-            _ => Ok(()),
+impl PlanFile {
+    fn new(api: &Api, records: Vec<Known>) -> Self {
+        Self {
+            cluster: api.cluster.clone(),
+            records,
+            creates_namespace: false,
+            rendered: Rendered::default(),
+            objects: Vec::new(),
         }
+    }
+}
+
+impl Release<'_> {
+    /// The release that the job is about. A teardown takes away what was deployed, as it was deployed, whatever the app says today.
+    fn meant(&self, before: Option<&Inventory>, destroy: bool) -> HelmSpec {
+        let mut job = self.job.clone();
+        if destroy {
+            if let Some(before) = before {
+                deployed_as(&mut job, &before.deployed);
+            }
+            job.values.clear();
+            job.values_files.clear();
+        }
+        job
     }
 
     /// Renders the chart twice: what differs each time can't be approved.
@@ -202,132 +201,272 @@ impl Release<'_> {
         &self,
         run: &mut Run<'_>,
         helm: &Helm,
+        job: &HelmSpec,
         install: bool,
-    ) -> Result<(Rendered, Vec<Value>), StepFailure> {
-        let rendered = helm.render(run, self.job, RENDER, install).await?;
-        let again = helm.render(run, self.job, RENDER, install).await?;
-        if let Some(template) = rendered.differs(&again) {
-            return Err(StepFailure::new(
+    ) -> Result<Rendered, StepFailure> {
+        let rendered = helm.render(run, job, RENDER, install).await?;
+        let again = helm.render(run, job, RENDER, install).await?;
+        match rendered.differs(&again) {
+            Some(template) => Err(StepFailure::new(
                 "chart_not_stable",
                 format!(
                     "the template {template} renders something else each time, so its plan can't be approved: it may use random values, dates or generated certificates. Give those as values"
                 ),
-            ));
+            )),
+            None => Ok(rendered),
         }
-        let mut objects = release::objects(&rendered.manifest)?;
+    }
+
+    /// What an upgrade would change, and all objects that policies look at.
+    async fn compared(
+        &self,
+        api: &Api,
+        job: &HelmSpec,
+        there: &There,
+        file: &PlanFile,
+    ) -> Result<(Compared, Vec<Value>), StepFailure> {
+        let install = is_install(&file.records);
+        let mut subject = release::objects(&file.rendered.manifest)?;
         // Helm creates these once, before everything else.
-        if install && !self.job.skip_crds {
-            for object in release::objects(&rendered.crds)? {
-                objects.push(object);
-            }
+        subject.extend(release::definitions(&file.rendered.crds)?);
+        let of_release = subject.len();
+        let hooks = parsed(&file.rendered.hooks)?;
+        subject.extend(hooks.iter().filter(|hook| !hook.is_test()).flat_map(|hook| hook.objects.clone()));
+        compare::placed(api, &mut subject, &job.namespace).await?;
+        let by_address = |object: &Value| Some((ObjectRef::of(object)?.address(), object.clone()));
+        let wanted = Wanted {
+            objects: compare::sorted(subject[..of_release].to_vec()),
+            before: &there.entries,
+            manifests_before: there.deployed.iter().filter_map(by_address).collect(),
+            ignore: &job.rollout.ignore,
+            release: Some((&job.release, &job.namespace)),
+        };
+        let mut compared = compare::compare(api, &wanted).await?;
+        let has_namespace = wanted.objects.iter().filter_map(ObjectRef::of).any(|of| of == namespace(&job.namespace));
+        if file.creates_namespace && !has_namespace {
+            compared.changes.insert(0, creates(namespace(&job.namespace), "which Helm creates for the release"));
         }
-        Ok((rendered, objects))
+        let something_else = compared.changes.iter().any(|change| change.verb != Verb::Nothing);
+        let moment = if install { Moment::Install } else { Moment::Upgrade };
+        compared.changes.extend(hooks::changes(moment, &there.hooks, &hooks, something_else));
+        Ok((compared, subject))
     }
 
     /// Refuses a plan that does not fit what is there any more; nothing has begun.
-    async fn check_fresh(&self, run: &mut Run<'_>, api: &Api, helm: &Helm, file: &PlanFile) -> Result<(), StepFailure> {
+    #[expect(clippy::too_many_arguments, reason = "each is another thing")]
+    async fn check_fresh(
+        &self,
+        run: &mut Run<'_>,
+        api: &Api,
+        helm: &mut Helm,
+        job: &HelmSpec,
+        before: Option<&Inventory>,
+        file: &PlanFile,
+        destroy: bool,
+    ) -> Result<(), StepFailure> {
         let stale = |text: String| StepFailure::new(STALE_PLAN, text);
         if file.cluster.uid != api.cluster.uid {
             return Err(stale("the cluster was replaced since the plan was made".into()));
         }
-        let history = helm.history(run, CHART).await?;
-        let now = history.last().map_or(0, |last| last.revision);
-        if now != file.revision {
+        let records = if destroy && !is_deployed(api, before) { Vec::new() } else { records::of(api, job).await? };
+        let last = |known: Option<&Known>| {
+            known.map_or("not there".to_owned(), |known| format!("at revision {} ({})", known.revision, known.status))
+        };
+        if !records.iter().map(|record| &record.known).eq(&file.records) {
             let text = format!(
-                "the release {} is at revision {now}, and the plan was made from revision {}",
-                self.job.release, file.revision
+                "the release {} is {}, and when the plan was made it was {}",
+                job.release,
+                last(records.last().map(|record| &record.known)),
+                last(file.records.last())
             );
             return Err(stale(text));
         }
-        rollout::unchanged(api, &file.objects).await
+        rollout::unchanged(api, &file.objects).await?;
+        helm.prepare(&records, file.creates_namespace)?;
+        if destroy {
+            return Ok(());
+        }
+        // Hooks do not pass the post-renderer.
+        let now = helm.render(run, job, CHART, is_install(&file.records)).await?;
+        match file.rendered.differs(&now) {
+            Some(template) => Err(stale(format!("the template {template} renders something else than was approved"))),
+            None => Ok(()),
+        }
     }
+}
 
-    #[expect(clippy::too_many_arguments, reason = "each is another thing")]
-    async fn upgrade(
-        &self,
-        run: &mut Run<'_>,
-        stages: &mut Stages,
-        api: &Api,
-        helm: &Helm,
-        file: &PlanFile,
-        entries: &[Entry],
-        until: Instant,
-    ) -> Result<(), StepFailure> {
-        if !file.rendered.hooks.is_empty() {
-            // They do not pass the post-renderer.
-            let now = helm.render(run, self.job, APPLY, file.revision == 0).await?;
-            if let Some(template) = file.rendered.differs(&now) {
-                return Err(StepFailure::new(
-                    STALE_PLAN,
-                    format!("the template {template} renders something else than was approved"),
-                ));
-            }
-        }
-        let mut progress = Progress::new(stages, APPLY);
-        for entry in entries {
-            progress.set(run, &entry.of.address(), "apply", ResourceStatus::Started);
-        }
-        progress.tell(run);
-        let stop = run.stop.clone();
-        let watched: &Run<'_> = run;
-        let seen = std::cell::RefCell::new(Vec::new());
-        let ended = {
-            let upgrade = helm.upgrade(watched, self.job, &file.rendered, APPLY, until, stop);
-            let watch = release::watch(watched, api, entries, &mut progress, APPLY, (&seen, until));
-            tokio::select! {
-                ended = upgrade => ended,
-                () = watch => unreachable!("it never ends"),
-            }
-        };
-        crash_point!("executor.helm_ended");
-        let outcome = match ended {
-            Ok(()) => {
-                if self.job.rollout.wait {
-                    // Helm takes a container for ready that crashes right after its start.
-                    let workloads: Vec<Entry> =
-                        entries.iter().filter(|entry| rollout::keeps_running(&entry.of)).cloned().collect();
-                    rollout::wait_ready(watched, api, &workloads, &mut progress, APPLY, until).await?;
-                }
-                entries.iter().for_each(|entry| progress.set(run, &entry.of.address(), "apply", ResourceStatus::Done));
-                Ok(())
-            }
-            Err(StepFailure::Failed { error, exit_code }) => {
-                let mut why = release::not_ready(api, entries).await;
-                // After a rollback, what is there now is not what failed.
-                if self.job.rollout.rollback {
-                    why = seen.take();
-                }
-                let why = if why.is_empty() { String::new() } else { format!(". {}", why.join("; ")) };
-                let message = format!("{}{why}", error.message);
-                Err(StepFailure::Failed { error: model::JobError { message, ..error }, exit_code })
-            }
-            Err(stopped @ StepFailure::Stopped(_)) => Err(stopped),
-        };
-        progress.tell(run);
-        stages.set_resources(APPLY, progress.shown());
-        outcome
-    }
+/// Names the release as it was deployed.
+fn deployed_as(job: &mut HelmSpec, deployed: &Deployed) {
+    let Some(release) = &deployed.release else { return };
+    job.release.clone_from(release);
+    job.namespace.clone_from(&deployed.namespace);
+    let all = [ReleaseStorage::Configmap, ReleaseStorage::Secret];
+    let storage = all.into_iter().find(|known| Some(known.as_str()) == deployed.storage.as_deref());
+    job.storage = storage.unwrap_or(job.storage);
+}
 
-    /// Helm goes on when something does not go away.
-    async fn check_gone(&self, api: &Api, objects: &[PlannedObject]) -> Result<(), StepFailure> {
-        let mut left = Vec::new();
-        for planned in objects.iter().filter(|it| it.act == compare::Act::Delete) {
-            let live = api.get(&planned.of).await.map_err(|e| e.of("read", &planned.of.address()))?;
-            if let Some(live) = live.filter(|live| live["metadata"]["uid"] == planned.uid.as_str()) {
-                left.push(rollout::still_there(&planned.of, &live));
-            }
-        }
-        match left.is_empty() {
-            true => Ok(()),
-            false => Err(StepFailure::new("object_terminating", plan::named(left))),
+/// Whether the component has deployed a release to this cluster.
+fn is_deployed(api: &Api, before: Option<&Inventory>) -> bool {
+    before.is_some_and(|before| before.cluster.uid == api.cluster.uid && before.deployed.release.is_some())
+}
+
+/// A release of another name, or one that is kept in another place, can't be seen from here: it would be installed a second time.
+async fn stays_in_place(api: &Api, before: Option<&Inventory>, job: &HelmSpec) -> Result<(), StepFailure> {
+    let Some(before) = before.filter(|_| is_deployed(api, before)) else { return Ok(()) };
+    let mut was = job.clone();
+    deployed_as(&mut was, &before.deployed);
+    let place = |job: &HelmSpec| {
+        format!("{} in the namespace {}, kept in {}s", job.release, job.namespace, job.storage.as_str())
+    };
+    let (was_in, is_in) = (place(&was), place(job));
+    if was_in == is_in || records::of(api, &was).await?.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "the release {was_in}, is deployed, and the app now asks for {is_in}: Helm would install a second one. Tear the component down first, or keep its `chart_name`, `namespace` and `storage_driver`"
+    );
+    Err(StepFailure::new("release_moved", text))
+}
+
+/// Looks up what is there of the release. What was deployed to another cluster, or by somebody else, is none of a teardown's.
+async fn find(
+    api: &Api,
+    before: Option<&Inventory>,
+    job: &HelmSpec,
+    destroy: bool,
+    ask: &mut Vec<String>,
+) -> Result<There, StepFailure> {
+    let known = plan::known(api, before, ask);
+    let is_ours = is_deployed(api, before);
+    let records = if destroy && !is_ours { Vec::new() } else { records::of(api, job).await? };
+    if let Some(last) = records.last().filter(|_| !is_ours) {
+        ask.push(format!(
+            "the release {} is there already, at revision {}, and was not deployed by this component: it is taken over",
+            job.release, last.known.revision
+        ));
+    }
+    let deployed_record = records::deployed(&records);
+    let (mut deployed, mut hooks) = (Vec::new(), Vec::new());
+    if let Some(record) = deployed_record {
+        deployed = record.objects(api, &job.namespace).await?;
+        hooks = parsed(&record.hooks()?)?;
+        for hook in &mut hooks {
+            // A kind that is gone has no hooks either.
+            drop(compare::placed(api, &mut hook.objects, &job.namespace).await);
         }
     }
+    let mut entries: Vec<Entry> = deployed.iter().filter_map(entry).collect();
+    // An upgrade that failed may have brought what no later one knows of.
+    let mut others: Vec<Entry> = known.to_vec();
+    let since = deployed_record.map_or(0, |record| record.known.revision);
+    for record in records.iter().filter(|record| record.known.revision > since) {
+        others.extend(record.objects(api, &job.namespace).await?.iter().filter_map(entry));
+    }
+    for other in records::owned(api, others, job).await? {
+        if !entries.iter().any(|known| known.of.is_same(&other.of)) {
+            entries.push(other);
+        }
+    }
+    Ok(There { records, deployed, hooks, entries })
+}
+
+fn entry(object: &Value) -> Option<Entry> {
+    Some(Entry { of: ObjectRef::of(object)?, uid: String::new() })
+}
+
+fn parsed(hooks: &[hooks::Hook]) -> Result<Vec<Parsed>, StepFailure> {
+    let parse = |hook: &hooks::Hook| Ok(Parsed { objects: release::objects(&hook.manifest)?, hook: hook.clone() });
+    hooks.iter().map(parse).collect()
+}
+
+fn is_install(records: &[Known]) -> bool {
+    records.len() == records::stuck(records).len()
+}
+
+/// What a person is asked about records that stand in the way.
+fn asked_of(job: &HelmSpec, records: &[Known]) -> Option<String> {
+    let last = records::stuck(records).last()?;
+    Some(format!(
+        "revision {} of the release {} was left {}: it is taken away before anything else",
+        last.revision, job.release, last.status
+    ))
+}
+
+fn namespace(name: &str) -> ObjectRef {
+    ObjectRef {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Namespace".into(),
+        namespace: None,
+        name: name.into(),
+    }
+}
+
+/// Whether the namespace of a release is missing. Who may not look leaves it to helm, which says what it lacks.
+async fn lacks_namespace(api: &Api, name: &str) -> Result<bool, StepFailure> {
+    let of = namespace(name);
+    match api.get(&of).await {
+        Ok(live) => Ok(live.is_none()),
+        Err(error) if error.code() == 403 => Ok(false),
+        Err(error) => Err(error.of("read", &of.address())),
+    }
+}
+
+fn creates(of: ObjectRef, why: &str) -> Change {
+    let after = json!({ "apiVersion": of.api_version(), "kind": of.kind, "metadata": { "name": of.name } });
+    Change { of, verb: Verb::Create, before: Value::Null, after, reason: Some(why.to_owned()), fixed: Vec::new() }
+}
+
+/// What a teardown takes away: all that belongs to the release, and its records.
+async fn teardown(
+    api: &Api,
+    before: Option<&Inventory>,
+    there: &There,
+    job: &HelmSpec,
+) -> Result<(Compared, Vec<Value>), StepFailure> {
+    let elsewhere = before.filter(|before| before.cluster.uid != api.cluster.uid);
+    let kept: Vec<ObjectRef> =
+        there.deployed.iter().filter(|it| release::is_kept(it)).filter_map(ObjectRef::of).collect();
+    let release = Some((job.release.as_str(), job.namespace.as_str()));
+    let mut compared = plan::teardown(api, elsewhere, &there.entries, release).await?;
+    for planned in &mut compared.objects {
+        if planned.act == Act::Delete && kept.iter().any(|of| of.is_same(&planned.of)) {
+            planned.act = Act::Forget;
+        }
+    }
+    for change in &mut compared.changes {
+        if change.verb == Verb::Delete && kept.iter().any(|of| of.is_same(&change.of)) {
+            change.verb = Verb::Forget;
+            change.reason = Some("because the chart says `resource-policy: keep`".into());
+        }
+    }
+    let Some(last) = there.records.last() else { return Ok((compared, Vec::new())) };
+    compared.changes.extend(hooks::changes(Moment::Uninstall, &[], &there.hooks, true));
+    for of in there.hooks.iter().flat_map(|hook| &hook.objects).filter_map(ObjectRef::of) {
+        let is_told = compared.changes.iter().any(|change| change.of.is_same(&of));
+        let live = api.get(&of).await.map_err(|e| e.of("read", &of.address()))?;
+        if let Some(live) = live.filter(|_| !is_told) {
+            let reason = Some("because Helm leaves what a hook has made".to_owned());
+            let (before, after) = (live, Value::Null);
+            compared.changes.push(Change { of, verb: Verb::Forget, before, after, reason, fixed: Vec::new() });
+        }
+    }
+    // A release without objects has its records all the same.
+    if !compared.changes.iter().any(|change| matches!(change.verb, Verb::Create | Verb::Delete)) {
+        let reason = Some("which is all that there is of the release".to_owned());
+        let of = last.known.of.clone();
+        let (before, after) = (json!({}), Value::Null);
+        compared.changes.push(Change { of, verb: Verb::Delete, before, after, reason, fixed: Vec::new() });
+    }
+    Ok((compared, Vec::new()))
 }
 
 /// All that may be there while an apply is on its way.
 fn intended(before: Option<&Inventory>, objects: &[PlannedObject]) -> Vec<Entry> {
     let mut entries = before.map(|before| before.objects.clone()).unwrap_or_default();
-    for entry in release::entries(objects) {
+    let goes = objects.iter().filter(|planned| planned.act == Act::Delete);
+    let goes = goes.map(|planned| Entry { of: planned.of.clone(), uid: planned.uid.clone() });
+    for entry in release::entries(objects).into_iter().chain(goes) {
         match entries.iter_mut().find(|known| known.of.is_same(&entry.of)) {
             Some(known) => known.uid = entry.uid,
             None => entries.push(entry),

@@ -1,12 +1,9 @@
 //! What a chart renders to, and what became of it in the cluster.
 
 use std::cell::RefCell;
-use std::io::Read as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fs_err as fs;
-use kubernetes::{Entry, Output, Status, status_of};
+use kubernetes::{Entry, ObjectRef, Output, Status, status_of};
 use model::deploy::ResourceStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,12 +13,9 @@ use super::super::kubernetes::api::Api;
 use super::super::kubernetes::compare::{Act, PlannedObject};
 use super::super::kubernetes::rollout::Progress;
 use super::super::{Run, now};
+use super::hooks::Hook;
 use super::{explain, named, open};
 
-/// Custom resource definitions of one chart.
-const CRDS_BYTES_MAX: u64 = 64 << 20;
-/// An opened record of a release.
-const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// A longer manifest is no output.
 const MANIFEST_BYTES_MAX: usize = 256 << 10;
 /// How often progress is looked at.
@@ -42,23 +36,15 @@ pub(super) struct Rendered {
     pub(super) crds: String,
 }
 
-/// An object that helm runs at a moment of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Hook {
-    #[serde(default)]
-    path: String,
-    #[serde(default)]
-    manifest: String,
-    #[serde(default)]
-    events: Vec<String>,
-}
-
 impl Rendered {
     /// The first template that rendered something else the other time.
     pub(super) fn differs(&self, other: &Self) -> Option<String> {
         let hook = self.hooks.iter().zip(&other.hooks).find(|(a, b)| a != b).map(|(a, _)| a.path.clone());
         if hook.is_some() || self.hooks.len() != other.hooks.len() {
             return Some(hook.unwrap_or_else(|| "of a hook".into()));
+        }
+        if self.crds != other.crds {
+            return Some("of a custom resource definition".into());
         }
         if self.manifest == other.manifest {
             return None;
@@ -73,20 +59,6 @@ impl Rendered {
 fn sections(manifest: &str) -> Vec<(&str, &str)> {
     let parts = manifest.split("---\n# Source: ").skip(1);
     parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect()
-}
-
-/// A record of a release: packed JSON in base64, twice so in a Secret.
-pub(super) fn unpacked(data: &str, in_secret: bool) -> Result<Value, String> {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD as B64;
-    let mut packed = B64.decode(data).map_err(|e| e.to_string())?;
-    if in_secret {
-        packed = B64.decode(packed).map_err(|e| e.to_string())?;
-    }
-    let mut text = Vec::new();
-    let opened = flate2::read::GzDecoder::new(packed.as_slice()).take(RECORD_BYTES_MAX).read_to_end(&mut text);
-    opened.map_err(|e| e.to_string())?;
-    serde_json::from_slice(&text).map_err(|e| e.to_string())
 }
 
 /// A manifest without its Secrets.
@@ -107,25 +79,37 @@ pub(super) fn objects(manifest: &str) -> Result<Vec<Value>, StepFailure> {
     }
 }
 
-/// The definitions in the folders `crds` of a packed chart and of those that it brings.
-pub(super) fn crds(chart: &Path) -> std::io::Result<String> {
-    let gzip = flate2::read::GzDecoder::new(fs::File::open(chart)?);
-    let mut archive = tar::Archive::new(gzip.take(1 << 30));
-    let mut found = Vec::new();
-    for entry in archive.entries()? {
-        let entry = entry?;
-        let path = entry.path()?.into_owned();
-        let name = path.to_string_lossy().into_owned();
-        let yaml = name.ends_with(".yaml") || name.ends_with(".yml");
-        if !yaml || !path.components().any(|part| part.as_os_str() == "crds") || name.contains("/templates/") {
-            continue;
-        }
-        let mut text = String::new();
-        entry.take(CRDS_BYTES_MAX).read_to_string(&mut text)?;
-        found.push((name, text));
+/// What the folders `crds` of a chart hold. Helm creates it past the post-renderer, so nothing else may stand there.
+pub(super) fn definitions(text: &str) -> Result<Vec<Value>, StepFailure> {
+    let objects = objects(text)?;
+    match objects.iter().filter_map(ObjectRef::of).find(|of| !of.is_crd()) {
+        None => Ok(objects),
+        Some(other) => Err(StepFailure::new(
+            "bad_manifest",
+            format!(
+                "the folder `crds` of the chart holds {}: only a CustomResourceDefinition may stand there, since Helm creates it apart from the release. Move it to `templates`",
+                other.address()
+            ),
+        )),
     }
-    found.sort();
-    Ok(found.into_iter().map(|(_, text)| format!("---\n{text}\n")).collect())
+}
+
+/// The hooks of a chart that was rendered without a cluster.
+pub(super) fn hooks(text: &str) -> Result<Vec<Hook>, StepFailure> {
+    let mut found = Vec::new();
+    for (source, body) in sections(text) {
+        for object in objects(body)? {
+            let Some(events) = object["metadata"]["annotations"]["helm.sh/hook"].as_str() else { continue };
+            let events = events.split(',').map(|event| event.trim().to_owned()).collect();
+            found.push(Hook { path: source.to_owned(), manifest: object.to_string(), events });
+        }
+    }
+    Ok(found)
+}
+
+/// Whether Helm leaves an object where it is.
+pub(super) fn is_kept(object: &Value) -> bool {
+    object["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 }
 
 /// The objects that stay or come.

@@ -38,6 +38,11 @@ impl States {
         Self { lineage, serial: before.map_or(0, |before| before.serial), cluster: cluster.clone(), deployed }
     }
 
+    /// From now on nothing is deployed.
+    pub(crate) fn torn_down(&mut self) {
+        self.deployed.release = None;
+    }
+
     /// Saves the next state; returns what the control plane may know of it.
     pub(crate) async fn save(
         &mut self,
