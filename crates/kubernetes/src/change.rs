@@ -171,19 +171,42 @@ pub fn removed_since(before: &Value, now: &Value, after: &mut Value) {
             }
         }
         (Value::Array(before), Value::Array(now), Value::Array(after)) => {
-            let named = |items: &[Value]| items.iter().all(|item| item["name"].is_string());
-            if !(named(before) && named(now) && named(after)) {
-                return;
-            }
-            let find = |items: &[Value], name: &Value| items.iter().find(|item| item["name"] == *name).cloned();
-            after.retain(|item| find(now, &item["name"]).is_some() || find(before, &item["name"]).is_none());
-            for item in after {
-                if let (Some(was), Some(is)) = (find(before, &item["name"]), find(now, &item["name"])) {
-                    removed_since(&was, &is, item);
+            if [before, now, after].iter().all(|items| have_names(items)) {
+                let find = |items: &[Value], name: &Value| items.iter().find(|item| item["name"] == *name).cloned();
+                after.retain(|item| find(now, &item["name"]).is_some() || find(before, &item["name"]).is_none());
+                for item in after {
+                    if let (Some(was), Some(is)) = (find(before, &item["name"]), find(now, &item["name"])) {
+                        removed_since(&was, &is, item);
+                    }
+                }
+            } else {
+                let gone = before.iter().filter(|was| !now.iter().any(|is| says_all_of(is, was)));
+                for was in gone {
+                    // An item that is asked for now stays, whatever it has in common with what is gone.
+                    let at = after
+                        .iter()
+                        .position(|item| says_all_of(item, was) && !now.iter().any(|is| says_all_of(item, is)));
+                    at.map(|at| after.remove(at));
                 }
             }
         }
         _ => {}
+    }
+}
+
+/// Whether each item of a list has a name of its own.
+fn have_names(items: &[Value]) -> bool {
+    let names: std::collections::BTreeSet<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
+    names.len() == items.len()
+}
+
+/// Whether a value says all that another one says, and perhaps more: defaults are added to what was asked for.
+fn says_all_of(value: &Value, asked: &Value) -> bool {
+    match (value, asked) {
+        (Value::Object(fields), Value::Object(asked)) => asked
+            .iter()
+            .all(|(name, asked)| asked.is_null() || fields.get(name).is_some_and(|field| says_all_of(field, asked))),
+        _ => value == asked,
     }
 }
 
@@ -231,9 +254,7 @@ fn keyed(value: Value) -> Value {
             fields.into_iter().map(|(name, field)| (name, keyed(field))).collect::<Map<_, _>>().into()
         }
         Value::Array(items) => {
-            let names: std::collections::BTreeSet<&str> =
-                items.iter().filter_map(|item| item["name"].as_str()).collect();
-            if items.is_empty() || names.len() != items.len() {
+            if items.is_empty() || !have_names(&items) {
                 return Value::Array(items.into_iter().map(keyed).collect());
             }
             let named = items.into_iter().map(|mut item| {
@@ -310,6 +331,21 @@ mod tests {
         assert_eq!(
             live,
             json!({ "data": { "a": "1", "other": "3" }, "c": [{ "name": "x", "image": "1", "default": 1 }, { "name": "injected" }] })
+        );
+    }
+
+    #[test]
+    fn items_that_share_a_name_or_have_none_leave_too() {
+        let mount = |path: &str| json!({ "name": "v", "mountPath": path });
+        let was =
+            json!({ "mounts": [mount("/a"), mount("/b")], "ports": [{ "containerPort": 80 }], "args": ["x", "y"] });
+        let now = json!({ "mounts": [mount("/a")], "ports": [{ "containerPort": 81 }], "args": ["y"] });
+        let mut after = json!({ "mounts": [mount("/a"), mount("/b")], "args": ["y"],
+            "ports": [{ "containerPort": 80, "protocol": "TCP" }, { "containerPort": 81, "protocol": "TCP" }] });
+        removed_since(&was, &now, &mut after);
+        assert_eq!(
+            after,
+            json!({ "mounts": [mount("/a")], "args": ["y"], "ports": [{ "containerPort": 81, "protocol": "TCP" }] })
         );
     }
 

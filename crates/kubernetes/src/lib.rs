@@ -12,7 +12,7 @@ mod values;
 
 pub use change::{Change, Verb, ignore, keep, normalized, plan_document, removed_since};
 pub use inventory::{Cluster, Deployed, Entry, Inventory, InventoryError, Output};
-pub use manifest::{ManifestError, parse};
+pub use manifest::{ManifestError, parse, read_yaml};
 pub use object::{ObjectRef, is_hook, rank};
 pub use status::{Status, status_of};
-pub use values::{ValueError, escaped_value, set_values};
+pub use values::{ValueError, escaped_value, is_rounded_in_files, set_values};

@@ -55,6 +55,11 @@ pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
     if objects.is_empty() { Err(ManifestError::Empty) } else { Ok(objects) }
 }
 
+/// Reads one document of YAML. An error tells the place, and repeats nothing of the text, which may hold secrets.
+pub fn read_yaml(text: &str) -> Result<Value, String> {
+    serde_saphyr::from_str(text).map_err(|e| one_line(&e.to_string()))
+}
+
 /// Parsers point at the place below their message; what they say stands in the first line.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()

@@ -36,10 +36,14 @@ impl ObjectRef {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// Whether the kind comes from a definition of somebody's own, and not with Kubernetes.
+    pub fn is_custom(&self) -> bool {
+        self.group.contains('.') && !self.group.ends_with(".k8s.io")
+    }
+
     /// As people read it: `Deployment/shop/web`, `Certificate.cert-manager.io/shop/web`, `Namespace/shop`.
     pub fn address(&self) -> String {
-        let own = self.group.contains('.') && !self.group.ends_with(".k8s.io");
-        let kind = if own { format!("{}.{}", self.kind, self.group) } else { self.kind.clone() };
+        let kind = if self.is_custom() { format!("{}.{}", self.kind, self.group) } else { self.kind.clone() };
         match &self.namespace {
             Some(namespace) => format!("{kind}/{namespace}/{}", self.name),
             None => format!("{kind}/{}", self.name),
@@ -93,14 +97,15 @@ const LAST: [&str; 6] = [
     "ValidatingAdmissionPolicyBinding",
 ];
 
-/// The place of a kind in the order of an apply; a teardown goes the other way.
-pub fn rank(kind: &str) -> usize {
-    if let Some(at) = FIRST.iter().position(|known| *known == kind) {
-        return at;
-    }
-    match LAST.iter().position(|known| *known == kind) {
-        Some(at) => FIRST.len() + 1 + at,
-        None => FIRST.len(),
+/// The place of an object in the order of an apply; a teardown goes the other way. Custom kinds come after workloads: the operator
+/// that works on them must be there longer than they are.
+pub fn rank(of: &ObjectRef) -> usize {
+    let at = |kinds: &[&str]| kinds.iter().position(|known| *known == of.kind);
+    match (of.is_custom(), at(&FIRST), at(&LAST)) {
+        (true, ..) => FIRST.len() + 1,
+        (false, Some(at), _) => at,
+        (false, None, Some(at)) => FIRST.len() + 2 + at,
+        (false, None, None) => FIRST.len(),
     }
 }
 
@@ -139,9 +144,26 @@ mod tests {
 
     #[test]
     fn what_others_need_comes_first() {
-        let mut kinds = ["Deployment", "Service", "ValidatingWebhookConfiguration", "Namespace", "Widget", "Secret"];
-        kinds.sort_by_key(|kind| rank(kind));
-        assert_eq!(kinds[..3], ["Namespace", "Secret", "Service"]);
-        assert_eq!(kinds[5], "ValidatingWebhookConfiguration");
+        let of = |(group, kind): (&str, &str)| ObjectRef {
+            group: group.into(),
+            version: "v1".into(),
+            kind: kind.into(),
+            namespace: None,
+            name: "it".into(),
+        };
+        let mut all = [
+            ("example.com", "Service"),
+            ("apps", "Deployment"),
+            ("", "Service"),
+            ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+            ("", "Namespace"),
+            ("", "Secret"),
+        ]
+        .map(of);
+        all.sort_by_key(rank);
+        let order: Vec<String> = all.iter().map(ObjectRef::address).collect();
+        let expected =
+            ["Namespace", "Secret", "Service", "Deployment", "Service.example.com", "ValidatingWebhookConfiguration"];
+        assert_eq!(order, expected.map(|kind| format!("{kind}/it")));
     }
 }

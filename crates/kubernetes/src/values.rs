@@ -147,16 +147,21 @@ fn path(text: &str) -> Result<Vec<Step>, String> {
 
 /// A text as Helm types it: truth values, whole numbers without leading zeros and `null` are what they look like.
 fn typed(text: &str) -> Value {
-    match text {
+    match text.to_ascii_lowercase().as_str() {
         "true" => Value::Bool(true),
         "false" => Value::Bool(false),
         "null" => Value::Null,
         "0" => Value::Number(0.into()),
         _ => match text.parse::<i64>() {
-            Ok(number) if !text.starts_with(['0', '+']) => Value::Number(Number::from(number)),
+            Ok(number) if !text.starts_with('0') => Value::Number(Number::from(number)),
             _ => Value::String(text.to_owned()),
         },
     }
+}
+
+/// Whether a text is a whole number that Helm would round if it read it from a file: there, numbers have a decimal point.
+pub fn is_rounded_in_files(text: &str) -> bool {
+    typed(text).as_i64().is_some_and(|number| number.unsigned_abs() >= 1_000_000)
 }
 
 fn put(at: &mut Value, base: &Value, path: &[Step], value: Value) -> Result<(), String> {

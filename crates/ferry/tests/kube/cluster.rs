@@ -61,7 +61,8 @@ fn a_crash_and_an_unready_pod_look_as_they_should() {
         readinessProbe: {{httpGet: {{path: /healthz, port: 8080}}, periodSeconds: 1}}}}]}}}}"
     ));
     namespace.until("failed pod", |n| n.kubectl_json(&["get", "pod", "crash"])["status"]["phase"] == "Failed");
-    assert!(namespace.kubectl(&["logs", "crash"]).ends_with("fatal: the database at db:5432 does not answer\n"));
+    let last = b"fatal: the database at db:5432 does not answer\n";
+    namespace.until("last line", |n| n.try_kubectl(&["logs", "crash"]).stdout.ends_with(last));
     let pod = namespace.kubectl_json(&["get", "pod", "crash"]);
     assert_eq!(pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
     namespace.until("failed probe", |n| n.kubectl(&["get", "events"]).contains("Readiness probe failed"));

@@ -259,6 +259,62 @@ spec:
 }
 
 #[tokio::test]
+async fn what_others_have_is_not_taken_or_deleted_in_silence() {
+    needs!(Kube);
+    let stage = Stage::start("others").await;
+    let namespace = stage.namespace.name().to_owned();
+    stage.namespace.apply_yaml(&config_map("theirs", "one"));
+    let web = |label: &str| deployment("web", label, images::SLEEP);
+    stage.manifest(
+        "it",
+        "wait = false",
+        &[config_map("theirs", "one"), config_map("shared", "one"), web("web")].concat(),
+    );
+    stage.sync().await;
+
+    // An object that is there already says the same; a person is asked all the same, whatever was approved beforehand.
+    let id = stage.begin(json!({ "type": "manual_deploy", "component": "it", "approve_all": true })).await;
+    let (step, plan) = stage.waiting(&id, "it").await;
+    let ask = plan["ask"].to_string();
+    assert!(ask.contains("there already") && ask.contains(&format!("ConfigMap/{namespace}/theirs")), "{plan}");
+    assert!(!ask.contains("shared"), "{plan}");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+
+    // A component takes over what the other one loses: it stays.
+    stage.manifest("other", "", &config_map("shared", "two"));
+    stage.sync().await;
+    let id = stage.begin(json!({ "type": "manual_deploy", "component": "other", "approve_all": true })).await;
+    let (step, plan) = stage.waiting(&id, "other").await;
+    assert!(plan["ask"].to_string().contains("another component"), "{plan}");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+    stage.manifest("it", "wait = false", &[config_map("theirs", "one"), web("web")].concat());
+    stage.sync().await;
+    let id = stage.deploy("it").await;
+    let (step, plan) = stage.waiting(&id, "it").await;
+    assert_eq!(planned(&plan, &format!("ConfigMap/{namespace}/shared"))["action"], "forget", "{plan}");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+    assert_eq!(stage.object("configmap", "shared").unwrap()["data"]["word"], "two");
+
+    // A replacement that can't be created is refused before anything is deleted.
+    let selector = "selector:\n    matchLabels:\n      app: ";
+    let broken = web("web").replace(&format!("{selector}web"), &format!("{selector}other"));
+    stage.manifest("it", "wait = false", &[config_map("theirs", "one"), broken].concat());
+    stage.sync().await;
+    let told = stage.no_plan("it").await;
+    assert!(told.contains("selector"), "{told}");
+    assert!(stage.object("deployment", "web").is_some());
+    stage.manifest("it", "wait = false", &[config_map("theirs", "one"), web("new")].concat());
+    stage.sync().await;
+    let id = stage.deploy("it").await;
+    let (_, plan) = stage.waiting(&id, "it").await;
+    assert_eq!(planned(&plan, &format!("Deployment/{namespace}/web"))["action"], "replace_destroy_first", "{plan}");
+    stage.cancel(&id).await;
+}
+
+#[tokio::test]
 async fn what_may_not_be_read_is_an_error_and_not_absent() {
     needs!(Kube);
     let stage = Stage::start("rbac").await;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::kube::{Cluster, images};
 use testkit::tls::Certificate;
 
-use crate::stage::{Stage, config_map, deployment, ended, newest};
+use crate::stage::{Stage, config_map, deployment, ended, newest, planned};
 
 /// A webhook that the API server reaches on this machine's loopback.
 struct Webhook {
@@ -125,6 +125,18 @@ async fn what_webhooks_autoscalers_and_others_may_change_is_no_drift() {
     let plain = stage.object("configmap", "plain").unwrap();
     assert_eq!((&plain["data"]["word"], &plain["data"]["counter"]), (&json!("two"), &json!("17")));
     assert_eq!(stage.object("deployment", "scaled").unwrap()["spec"]["replicas"], 2, "the autoscaler's number stays");
+
+    // Helm applies a chart as a whole, so its plan shows what it sets back on the way.
+    let charted = [config_map("charted", "two"), deployment("free", "free", images::SLEEP)].concat();
+    stage.chart("chart", settings, &[], &[("templates/all.yaml", &charted)]);
+    stage.sync().await;
+    let id = stage.deploy("chart").await;
+    let (step, plan) = stage.waiting(&id, "chart").await;
+    let back = planned(&plan, &format!("Deployment/{namespace}/free"));
+    assert!(back["reason"].as_str().unwrap_or_default().contains("sets back"), "{back}");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+    assert_eq!(stage.object("deployment", "free").unwrap()["spec"]["replicas"], 1);
 
     // What nobody may change is found, each by its name.
     stage.patch("configmap", "plain", &json!({ "data": { "word": "by hand" } }));

@@ -8,19 +8,20 @@ const REMOVED: u8 = 1;
 const ADDED: u8 = 2;
 const MODIFIED: u8 = 3;
 
-/// The objects that would change, each with its fields.
+/// The objects that would change, each with its fields. The dialect has no word for an object that is left where it is.
 pub(super) fn content_diff(plan: &Plan) -> Vec<Value> {
-    plan.resources.iter().map(object).collect()
+    plan.resources.iter().filter(|change| change.action != Action::Forget).map(object).collect()
 }
 
 fn object(change: &ResourceChange) -> Value {
     let (kind, op) = match change.action {
         Action::Create => (ADDED, "create"),
-        Action::Destroy | Action::Forget => (REMOVED, "delete"),
+        Action::Destroy => (REMOVED, "delete"),
         Action::Update
         | Action::ReplaceDestroyFirst
         | Action::ReplaceCreateFirst
         | Action::ReplaceForget
+        | Action::Forget
         | Action::Read
         | Action::Noop => (MODIFIED, "update"),
     };

@@ -12,6 +12,7 @@ use model::kubernetes::HelmSpec;
 use serde_json::{Value, json};
 
 use super::super::action::{StepFailure, base_environment};
+use super::super::kubernetes::api::Api;
 use super::super::kubernetes::cluster;
 use super::super::{Run, artifact, tool};
 use super::hooks::{self, Hook};
@@ -39,6 +40,8 @@ pub(super) struct Helm {
     /// The namespace and the release.
     of: (String, String),
     values: Vec<String>,
+    /// Whole numbers that helm would round if it read them from a file.
+    numbers: Vec<String>,
     /// From version 4 on, flags have other names and post-renderers are plugins.
     is_4: bool,
     /// A file of releases that count for a render instead of those in the cluster.
@@ -69,7 +72,7 @@ impl Helm {
         let mut values = Vec::new();
         let mut files = Vec::new();
         for (n, text) in job.values_files.iter().enumerate() {
-            let parsed: Value = serde_saphyr::from_str(text)
+            let parsed: Value = kubernetes::read_yaml(text)
                 .map_err(|e| StepFailure::new("bad_values", format!("values file {} is not valid YAML: {e}", n + 1)))?;
             files.push(parsed);
             let file = work.join(format!("values-{n}.yaml"));
@@ -84,6 +87,8 @@ impl Helm {
             tool::private(&file, &set.to_string())?;
             values.push(file.to_string_lossy().into_owned());
         }
+        let numbers = job.values.iter().filter(|(_, text)| kubernetes::is_rounded_in_files(text));
+        let numbers = numbers.map(|(key, text)| format!("{key}={text}")).collect();
         let program = program.to_string_lossy().into_owned();
         let is_4 = version_of(&program).starts_with("v4");
         let helm = Self {
@@ -92,6 +97,7 @@ impl Helm {
             work,
             of: (job.namespace.clone(), job.release.clone()),
             values,
+            numbers,
             is_4,
             renders_from: None,
             creates_namespace: false,
@@ -206,9 +212,7 @@ impl Helm {
         if self.creates_namespace {
             words.push("--create-namespace".into());
         }
-        for file in &self.values {
-            words.extend(["--values".to_owned(), file.clone()]);
-        }
+        words.extend(self.values_words());
         let gate = if self.is_4 { GATE_NAME.to_owned() } else { self.gate().to_string_lossy().into_owned() };
         words.extend(["--post-renderer".to_owned(), gate]);
         if job.take_ownership {
@@ -218,6 +222,12 @@ impl Helm {
             words.push("--skip-crds".into());
         }
         words
+    }
+
+    fn values_words(&self) -> Vec<String> {
+        let files = self.values.iter().flat_map(|file| ["--values".to_owned(), file.clone()]);
+        let numbers = self.numbers.iter().flat_map(|pair| ["--set".to_owned(), pair.clone()]);
+        files.chain(numbers).collect()
     }
 
     fn full(&self, words: &[String]) -> Vec<String> {
@@ -242,6 +252,7 @@ impl Helm {
     pub(super) async fn render(
         &self,
         run: &Run<'_>,
+        api: &Api,
         job: &HelmSpec,
         stage: usize,
         install: bool,
@@ -262,34 +273,48 @@ impl Helm {
         } else {
             String::new()
         };
+        let mut manifest = None;
         let hooks = match self.output(run, stage, self.full(&words), env).await {
             Ok(text) => {
                 let bad = |e: serde_json::Error| {
                     StepFailure::new("helm_failed", format!("the dry run can't be read: line {}", e.line()))
                 };
                 let told: Value = serde_json::from_str(&text).map_err(bad)?;
+                manifest = told["manifest"].as_str().map(str::to_owned);
                 hooks::read(&told["hooks"])?
             }
             // A dry run installs no definitions, and then knows no objects of theirs. What it renders has passed the gate before.
             Err(StepFailure::Failed { error, .. })
                 if !crds.trim().is_empty() && error.message.contains(LACKS_DEFINITIONS) =>
             {
-                self.hooks_offline(run, job, stage).await?
+                self.hooks_offline(run, api, job, stage).await?
             }
             Err(failure) => return Err(failure),
         };
         // A chart of hooks alone renders nothing else.
-        let manifest = fs::read_to_string(&place).unwrap_or_default();
-        Ok(Rendered { manifest, hooks, crds })
+        let gated = fs::read_to_string(&place).unwrap_or_default();
+        // From version 4 on, the gate sees hooks, too.
+        let manifest = manifest.unwrap_or_else(|| gated.clone());
+        let gated = (gated != manifest).then_some(gated);
+        Ok(Rendered { manifest, gated, hooks, crds })
     }
 
-    /// The hooks of a chart, rendered without the cluster.
-    async fn hooks_offline(&self, run: &Run<'_>, job: &HelmSpec, stage: usize) -> Result<Vec<Hook>, StepFailure> {
+    /// The hooks of a chart, rendered without asking the cluster whether it knows their kinds.
+    async fn hooks_offline(
+        &self,
+        run: &Run<'_>,
+        api: &Api,
+        job: &HelmSpec,
+        stage: usize,
+    ) -> Result<Vec<Hook>, StepFailure> {
         let chart = self.chart().to_string_lossy().into_owned();
-        let mut words = vec!["template".to_owned(), job.release.clone(), chart];
-        for file in &self.values {
-            words.extend(["--values".to_owned(), file.clone()]);
-        }
+        let (version, served) = api.capabilities().await.map_err(|e| e.of("list", "what it serves"))?;
+        let mut words =
+            ["template", &job.release, &chart, "--dry-run=server", "--kube-version", &version, "--api-versions"]
+                .map(str::to_owned)
+                .to_vec();
+        words.push(served.join(","));
+        words.extend(self.values_words());
         let text = self.output(run, stage, self.full(&words), self.env.clone()).await?;
         release::hooks(&text)
     }
@@ -305,7 +330,7 @@ impl Helm {
         stop: tokio::sync::watch::Receiver<Option<Stop>>,
     ) -> Result<(), StepFailure> {
         let approved = self.work.join("approved.yaml");
-        tool::private(&approved, &rendered.manifest)?;
+        tool::private(&approved, rendered.gated.as_ref().unwrap_or(&rendered.manifest))?;
         let mut words = self.upgrade_words(job);
         // Hooks take their time, too.
         words.extend(["--timeout".to_owned(), left(until)]);

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::action::StepFailure;
+use super::super::kubernetes::api::Api;
+use super::release;
 
 /// An object that Helm creates at a moment of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,13 @@ pub(super) struct Parsed {
 }
 
 impl Parsed {
+    /// Whether Helm deletes what has its name before it creates it.
+    fn replaces(object: &Value) -> bool {
+        let policy = object["metadata"]["annotations"]["helm.sh/hook-delete-policy"].as_str();
+        let is_crd = ObjectRef::of(object).is_some_and(|of| of.is_crd());
+        !is_crd && policy.is_none_or(|text| text.split(',').any(|one| one.trim() == "before-hook-creation"))
+    }
+
     /// Tests run only when a person asks Helm for them.
     pub(super) fn is_test(&self) -> bool {
         self.hook.events.iter().all(|event| event.starts_with("test"))
@@ -68,6 +77,49 @@ impl Parsed {
     fn may_run_later(&self) -> bool {
         self.hook.events.iter().any(|event| !event.ends_with("-install") && !event.starts_with("test"))
     }
+}
+
+/// What hooks delete that is there already: it is replaced. What was never a hook of this release is named.
+pub(super) async fn replaced(
+    api: &Api,
+    changes: &mut [Change],
+    now: &[Parsed],
+    before: &[Parsed],
+) -> Result<Vec<String>, StepFailure> {
+    let mut foreign = Vec::new();
+    let all = || now.iter().chain(before).flat_map(|hook| &hook.objects);
+    for change in changes.iter_mut().filter(|change| change.verb != Verb::Forget) {
+        let is_this = |object: &&Value| ObjectRef::of(object).is_some_and(|of| of.is_same(&change.of));
+        if !all().find(is_this).is_some_and(Parsed::replaces) {
+            continue;
+        }
+        let live = api.get(&change.of).await.map_err(|e| e.of("read", &change.of.address()))?;
+        let Some(live) = live else { continue };
+        change.verb = Verb::Replace;
+        change.before = live;
+        change.reason = change.reason.take().map(|reason| format!("{reason}: it is deleted and created again"));
+        if !before.iter().flat_map(|hook| &hook.objects).any(|object| is_this(&object)) {
+            foreign.push(change.of.address());
+        }
+    }
+    Ok(foreign)
+}
+
+/// The hook that an install or an upgrade has run as something else than was approved.
+pub(super) fn differing(approved: &[Hook], ran: &[Hook]) -> Result<Option<String>, StepFailure> {
+    let sorted = |hooks: &[Hook]| -> Result<Vec<String>, StepFailure> {
+        let mut all = Vec::new();
+        for hook in hooks {
+            all.extend(release::objects(&hook.manifest)?.iter().map(Value::to_string));
+        }
+        all.sort();
+        Ok(all)
+    };
+    if sorted(approved)? == sorted(ran)? {
+        return Ok(None);
+    }
+    let other = ran.iter().find(|hook| !approved.contains(hook));
+    Ok(Some(other.map_or_else(|| "of a hook".to_owned(), |hook| hook.path.clone())))
 }
 
 /// What a plan says of hooks. One that is as it was before runs again only because something else changes.

@@ -7,6 +7,7 @@ mod records;
 mod release;
 mod upgrade;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crash::crash_point;
@@ -21,7 +22,7 @@ use super::Run;
 use super::action::StepFailure;
 use super::deploy::{Deployer, Planned, Workspace};
 use super::kubernetes::api::Api;
-use super::kubernetes::compare::{self, Act, Compared, PlannedObject, Wanted};
+use super::kubernetes::compare::{self, Act, By, Compared, PlannedObject, Wanted};
 use super::kubernetes::state::{self, States};
 use super::kubernetes::{explain, plan, rollout};
 use super::manifest::{RESERVE_S, connect, named};
@@ -83,7 +84,7 @@ impl Deployer for Release<'_> {
 
     async fn plan(&self, run: &mut Run<'_>, stages: &mut Stages, destroy: bool) -> Result<Planned, StepFailure> {
         stages.begin(run, CHART);
-        let (config, api) = connect(run, self.cluster).await?;
+        let (config, api) = connect(run, self.cluster, &self.job.deploy).await?;
         let before = state::open(run, &self.workspace).await?;
         let job = self.meant(before.as_ref(), destroy);
         let mut helm = Helm::new(run, &job, &config)?;
@@ -97,25 +98,24 @@ impl Deployer for Release<'_> {
         let there = find(&api, before.as_ref(), &job, destroy, &mut ask).await?;
         let records: Vec<Known> = there.records.iter().map(|record| record.known.clone()).collect();
         let (planned, file) = if destroy {
-            let compared = teardown(&api, before.as_ref(), &there, &job).await?;
+            let compared = teardown(&api, before.as_ref(), &there).await?;
             (compared, PlanFile::new(&api, records))
         } else {
             ask.extend(asked_of(&job, &records));
             let mut file = PlanFile::new(&api, records);
             file.creates_namespace = lacks_namespace(&api, &job.namespace).await?;
             helm.prepare(&there.records, file.creates_namespace)?;
-            file.rendered = self.render(run, &helm, &job, is_install(&file.records)).await?;
+            file.rendered = self.render(run, &api, &helm, &job, is_install(&file.records)).await?;
             stages.begin(run, PLAN);
-            (self.compared(&api, &job, &there, &file).await?, file)
+            (self.compared(&api, &job, &there, &file, &mut ask).await?, file)
         };
         if destroy {
             stages.begin(run, PLAN);
         }
         crash_point!("executor.planned");
-        let (Compared { objects, changes, conflicts }, subject) = planned;
-        if !conflicts.is_empty() {
-            ask.push(format!("it takes over {}", plan::named(conflicts)));
-        }
+        let (mut compared, subject) = planned;
+        compared.ask(&mut ask);
+        let Compared { objects, changes, .. } = compared;
         let file = PlanFile { objects, ..file };
         let asked = if destroy { &[][..] } else { &self.job.deploy.policies };
         plan::planned(run, PLAN, &json!(file), &changes, asked, subject, ask).await
@@ -130,7 +130,7 @@ impl Deployer for Release<'_> {
     ) -> Result<Map<String, Value>, StepFailure> {
         let until = Instant::now() + Duration::from_secs(self.timeout_s.saturating_sub(RESERVE_S).max(1));
         stages.begin(run, CHART);
-        let (config, api) = connect(run, self.cluster).await?;
+        let (config, api) = connect(run, self.cluster, &self.job.deploy).await?;
         let before = state::open(run, &self.workspace).await?;
         let job = self.meant(before.as_ref(), destroy);
         let mut helm = Helm::new(run, &job, &config)?;
@@ -200,12 +200,13 @@ impl Release<'_> {
     async fn render(
         &self,
         run: &mut Run<'_>,
+        api: &Api,
         helm: &Helm,
         job: &HelmSpec,
         install: bool,
     ) -> Result<Rendered, StepFailure> {
-        let rendered = helm.render(run, job, RENDER, install).await?;
-        let again = helm.render(run, job, RENDER, install).await?;
+        let rendered = helm.render(run, api, job, RENDER, install).await?;
+        let again = helm.render(run, api, job, RENDER, install).await?;
         match rendered.differs(&again) {
             Some(template) => Err(StepFailure::new(
                 "chart_not_stable",
@@ -224,15 +225,21 @@ impl Release<'_> {
         job: &HelmSpec,
         there: &There,
         file: &PlanFile,
+        ask: &mut Vec<String>,
     ) -> Result<(Compared, Vec<Value>), StepFailure> {
         let install = is_install(&file.records);
-        let mut subject = release::objects(&file.rendered.manifest)?;
+        let mut subject = release::of_release(&file.rendered.manifest)?;
         // Helm creates these once, before everything else.
-        subject.extend(release::definitions(&file.rendered.crds)?);
+        subject.extend(self.new_definitions(api, job, release::definitions(&file.rendered.crds)?, ask).await?);
         let of_release = subject.len();
-        let hooks = parsed(&file.rendered.hooks)?;
-        subject.extend(hooks.iter().filter(|hook| !hook.is_test()).flat_map(|hook| hook.objects.clone()));
+        let mut hooks = parsed(&file.rendered.hooks)?;
+        hooks.retain(|hook| !hook.is_test());
+        subject.extend(hooks.iter().flat_map(|hook| hook.objects.clone()));
         compare::placed(api, &mut subject, &job.namespace).await?;
+        let mut placed = subject[of_release..].iter();
+        for object in hooks.iter_mut().flat_map(|hook| &mut hook.objects) {
+            placed.next().into_iter().for_each(|it| object.clone_from(it));
+        }
         let by_address = |object: &Value| Some((ObjectRef::of(object)?.address(), object.clone()));
         let wanted = Wanted {
             objects: compare::sorted(subject[..of_release].to_vec()),
@@ -246,10 +253,52 @@ impl Release<'_> {
         if file.creates_namespace && !has_namespace {
             compared.changes.insert(0, creates(namespace(&job.namespace), "which Helm creates for the release"));
         }
+        compared.changes.extend(records::stuck(&file.records).iter().map(|stuck| {
+            record_goes(stuck, format!("because it was left {}, and Helm would go no further", stuck.status))
+        }));
         let something_else = compared.changes.iter().any(|change| change.verb != Verb::Nothing);
         let moment = if install { Moment::Install } else { Moment::Upgrade };
-        compared.changes.extend(hooks::changes(moment, &there.hooks, &hooks, something_else));
+        let mut run = hooks::changes(moment, &there.hooks, &hooks, something_else);
+        let foreign = hooks::replaced(api, &mut run, &hooks, &there.hooks).await?;
+        if !foreign.is_empty() {
+            ask.push(format!("its hooks replace what is there already: {}", plan::named(foreign)));
+        }
+        compared.changes.extend(run);
         Ok((compared, subject))
+    }
+
+    /// The definitions of a chart that are not there yet. Helm leaves the others as they are, whatever the chart says.
+    async fn new_definitions(
+        &self,
+        api: &Api,
+        job: &HelmSpec,
+        definitions: Vec<Value>,
+        ask: &mut Vec<String>,
+    ) -> Result<Vec<Value>, StepFailure> {
+        let (mut new, mut known) = (Vec::new(), Vec::new());
+        for definition in definitions {
+            let Some(of) = ObjectRef::of(&definition) else { continue };
+            match api.get(&of).await.map_err(|e| e.of("read", &of.address()))? {
+                None => new.push(definition),
+                Some(_) => known.push(definition),
+            }
+        }
+        let release = Some((job.release.as_str(), job.namespace.as_str()));
+        let wanted = Wanted { objects: known, before: &[], manifests_before: BTreeMap::new(), ignore: &[], release };
+        let compared = compare::compare(api, &wanted).await?;
+        let others: Vec<String> = compared
+            .changes
+            .iter()
+            .filter(|change| change.verb != Verb::Nothing)
+            .map(|change| change.of.address())
+            .collect();
+        if !others.is_empty() {
+            ask.push(format!(
+                "Helm leaves definitions that are there already as they are, although the chart says something else of {}: update them yourself where the chart needs that",
+                plan::named(others)
+            ));
+        }
+        Ok(new)
     }
 
     /// Refuses a plan that does not fit what is there any more; nothing has begun.
@@ -287,7 +336,7 @@ impl Release<'_> {
             return Ok(());
         }
         // Hooks do not pass the post-renderer.
-        let now = helm.render(run, job, CHART, is_install(&file.records)).await?;
+        let now = helm.render(run, api, job, CHART, is_install(&file.records)).await?;
         match file.rendered.differs(&now) {
             Some(template) => Err(stale(format!("the template {template} renders something else than was approved"))),
             None => Ok(()),
@@ -345,7 +394,7 @@ async fn find(
             job.release, last.known.revision
         ));
     }
-    let deployed_record = records::deployed(&records);
+    let deployed_record = records::counts(&records, destroy);
     let (mut deployed, mut hooks) = (Vec::new(), Vec::new());
     if let Some(record) = deployed_record {
         deployed = record.objects(api, &job.namespace).await?;
@@ -358,8 +407,9 @@ async fn find(
     let mut entries: Vec<Entry> = deployed.iter().filter_map(entry).collect();
     // An upgrade that failed may have brought what no later one knows of.
     let mut others: Vec<Entry> = known.to_vec();
-    let since = deployed_record.map_or(0, |record| record.known.revision);
-    for record in records.iter().filter(|record| record.known.revision > since) {
+    let since = records::counts(&records, false).map_or(0, |record| record.known.revision);
+    let counts = deployed_record.map(|record| record.known.revision);
+    for record in records.iter().filter(|it| it.known.revision >= since && Some(it.known.revision) != counts) {
         others.extend(record.objects(api, &job.namespace).await?.iter().filter_map(entry));
     }
     for other in records::owned(api, others, job).await? {
@@ -417,31 +467,29 @@ fn creates(of: ObjectRef, why: &str) -> Change {
     Change { of, verb: Verb::Create, before: Value::Null, after, reason: Some(why.to_owned()), fixed: Vec::new() }
 }
 
+/// A record is taken away. What it holds is Helm's own.
+fn record_goes(record: &Known, reason: String) -> Change {
+    let (of, before, after) = (record.of.clone(), json!({}), Value::Null);
+    Change { of, verb: Verb::Delete, before, after, reason: Some(reason), fixed: Vec::new() }
+}
+
 /// What a teardown takes away: all that belongs to the release, and its records.
-async fn teardown(
-    api: &Api,
-    before: Option<&Inventory>,
-    there: &There,
-    job: &HelmSpec,
-) -> Result<(Compared, Vec<Value>), StepFailure> {
+async fn teardown(api: &Api, before: Option<&Inventory>, there: &There) -> Result<(Compared, Vec<Value>), StepFailure> {
     let elsewhere = before.filter(|before| before.cluster.uid != api.cluster.uid);
-    let kept: Vec<ObjectRef> =
-        there.deployed.iter().filter(|it| release::is_kept(it)).filter_map(ObjectRef::of).collect();
-    let release = Some((job.release.as_str(), job.namespace.as_str()));
-    let mut compared = plan::teardown(api, elsewhere, &there.entries, release).await?;
-    for planned in &mut compared.objects {
-        if planned.act == Act::Delete && kept.iter().any(|of| of.is_same(&planned.of)) {
+    let mut compared = plan::teardown(api, elsewhere, &there.entries, By::Uninstall).await?;
+    for (planned, change) in compared.objects.iter_mut().zip(&mut compared.changes) {
+        // Helm looks at what it has recorded; what no record names any more goes by what it says itself.
+        let recorded = there.deployed.iter().find(|it| ObjectRef::of(it).is_some_and(|of| of.is_same(&planned.of)));
+        if planned.act == Act::Delete && release::is_kept(recorded.unwrap_or(&change.before)) {
             planned.act = Act::Forget;
-        }
-    }
-    for change in &mut compared.changes {
-        if change.verb == Verb::Delete && kept.iter().any(|of| of.is_same(&change.of)) {
             change.verb = Verb::Forget;
             change.reason = Some("because the chart says `resource-policy: keep`".into());
         }
     }
     let Some(last) = there.records.last() else { return Ok((compared, Vec::new())) };
-    compared.changes.extend(hooks::changes(Moment::Uninstall, &[], &there.hooks, true));
+    let mut run = hooks::changes(Moment::Uninstall, &[], &there.hooks, true);
+    hooks::replaced(api, &mut run, &there.hooks, &there.hooks).await?;
+    compared.changes.extend(run);
     for of in there.hooks.iter().flat_map(|hook| &hook.objects).filter_map(ObjectRef::of) {
         let is_told = compared.changes.iter().any(|change| change.of.is_same(&of));
         let live = api.get(&of).await.map_err(|e| e.of("read", &of.address()))?;
@@ -453,10 +501,7 @@ async fn teardown(
     }
     // A release without objects has its records all the same.
     if !compared.changes.iter().any(|change| matches!(change.verb, Verb::Create | Verb::Delete)) {
-        let reason = Some("which is all that there is of the release".to_owned());
-        let of = last.known.of.clone();
-        let (before, after) = (json!({}), Value::Null);
-        compared.changes.push(Change { of, verb: Verb::Delete, before, after, reason, fixed: Vec::new() });
+        compared.changes.push(record_goes(&last.known, "which is all that there is of the release".to_owned()));
     }
     Ok((compared, Vec::new()))
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::action::StepFailure;
-use super::super::kubernetes::api::Api;
+use super::super::kubernetes::api::{Api, encoded};
 use super::super::kubernetes::compare;
 use super::hooks::{self, Hook};
 use super::release;
@@ -41,7 +41,7 @@ impl Record {
         let mut there = Vec::new();
         for object in release::objects(self.content["manifest"].as_str().unwrap_or_default())? {
             let Some(of) = ObjectRef::of(&object) else { continue };
-            if api.kind(&of).await.map_err(|e| e.of("look up the kind of", &of.address()))?.is_some() {
+            if api.served(&of).await.map_err(|e| e.of("look up the kind of", &of.address()))?.is_some() {
                 there.push(object);
             }
         }
@@ -56,7 +56,7 @@ pub(super) async fn of(api: &Api, job: &HelmSpec) -> Result<Vec<Record>, StepFai
         ReleaseStorage::Configmap => ("configmaps", "ConfigMap"),
         ReleaseStorage::Secret => ("secrets", "Secret"),
     };
-    let query = format!("&labelSelector=owner%3Dhelm%2Cname%3D{}", job.release);
+    let query = format!("&labelSelector=owner%3Dhelm%2Cname%3D{}", encoded(&job.release));
     let found = api.list("v1", plural, &job.namespace, &query).await;
     let found = found.map_err(|e| e.of("list", &format!("the {plural} of the release {}", job.release)))?;
     let mut records = Vec::new();
@@ -115,9 +115,10 @@ pub(super) fn stuck(records: &[Known]) -> &[Known] {
     }
 }
 
-/// The record of what is deployed; where nothing is, of what was tried last.
-pub(super) fn deployed(records: &[Record]) -> Option<&Record> {
-    records.iter().rev().find(|record| record.known.status == "deployed").or_else(|| records.last())
+/// The record of what is deployed; where nothing is, of what was tried last. Helm takes away what the last one names, deployed or not.
+pub(super) fn counts(records: &[Record], destroy: bool) -> Option<&Record> {
+    let deployed = records.iter().rev().find(|record| record.known.status == "deployed");
+    deployed.filter(|_| !destroy).or_else(|| records.last())
 }
 
 /// Those of some objects that are there and carry the marks of the release.

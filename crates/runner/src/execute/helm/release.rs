@@ -30,8 +30,11 @@ const NAMED_MAX: usize = 3;
 /// What helm would apply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Rendered {
-    /// Byte for byte as helm hands it to a post-renderer.
+    /// As helm keeps it.
     pub(super) manifest: String,
+    /// Byte for byte as helm hands it to a post-renderer, where that is something else.
+    #[serde(default)]
+    pub(super) gated: Option<String>,
     pub(super) hooks: Vec<Hook>,
     pub(super) crds: String,
 }
@@ -47,7 +50,7 @@ impl Rendered {
             return Some("of a custom resource definition".into());
         }
         if self.manifest == other.manifest {
-            return None;
+            return (self.gated != other.gated).then(|| "of a hook".into());
         }
         let (a, b) = (sections(&self.manifest), sections(&other.manifest));
         let differing = a.iter().zip(&b).find(|(a, b)| a != b).map(|((source, _), _)| (*source).to_owned());
@@ -77,6 +80,18 @@ pub(super) fn objects(manifest: &str) -> Result<Vec<Value>, StepFailure> {
         Err(kubernetes::ManifestError::Empty) => Ok(Vec::new()),
         parsed => parsed.map_err(|e| StepFailure::new("bad_manifest", e.to_string())),
     }
+}
+
+/// The objects of a release. What Helm 4 hands to a post-renderer holds the hooks, too, and says where each object comes from.
+pub(super) fn of_release(manifest: &str) -> Result<Vec<Value>, StepFailure> {
+    let mut all = objects(manifest)?;
+    all.retain(|object| !kubernetes::is_hook(object));
+    for object in &mut all {
+        if let Some(notes) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+            notes.remove("postrenderer.helm.sh/postrender-filename");
+        }
+    }
+    Ok(all)
 }
 
 /// What the folders `crds` of a chart hold. Helm creates it past the post-renderer, so nothing else may stand there.

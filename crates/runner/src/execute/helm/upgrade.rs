@@ -10,13 +10,13 @@ use model::kubernetes::HelmSpec;
 
 use super::super::Run;
 use super::super::action::StepFailure;
-use super::super::kubernetes::api::Api;
-use super::super::kubernetes::compare::{Act, PlannedObject};
+use super::super::kubernetes::api::{Api, ApiError, Apply};
+use super::super::kubernetes::compare::{Act, PlannedObject, digest};
 use super::super::kubernetes::plan;
 use super::super::kubernetes::rollout::{self, Progress};
 use super::super::stages::Stages;
 use super::cli::Helm;
-use super::{APPLY, PlanFile, records, release};
+use super::{APPLY, PlanFile, hooks, records, release};
 
 pub(super) struct Work<'w> {
     pub(super) api: &'w Api,
@@ -82,9 +82,50 @@ impl Work<'_> {
                 entries.iter().filter(|entry| rollout::keeps_running(&entry.of)).cloned().collect();
             rollout::wait_ready(run, self.api, &workloads, progress, APPLY, self.until).await?;
         }
+        self.hooks_were_approved().await?;
+        self.settle_custom(run).await?;
         entries.iter().for_each(|entry| progress.set(run, &entry.of.address(), "apply", ResourceStatus::Done));
         let left = self.left().await?;
         rollout::delete(run, self.api, &left, progress, self.until).await
+    }
+
+    /// Hooks pass no gate, and the first install of definitions renders them in another way than its plan could.
+    async fn hooks_were_approved(&self) -> Result<(), StepFailure> {
+        if self.file.rendered.hooks.is_empty() {
+            return Ok(());
+        }
+        let all = records::of(self.api, self.job).await?;
+        let ran = all.last().map(records::Record::hooks).transpose()?.unwrap_or_default();
+        match hooks::differing(&self.file.rendered.hooks, &ran)? {
+            None => Ok(()),
+            Some(template) => Err(StepFailure::new(
+                "chart_not_stable",
+                format!("Helm has run the hook {template}, which rendered something else than was approved"),
+            )),
+        }
+    }
+
+    /// Helm compares custom objects with what it applied before, and not with what is there: what others have changed would stay.
+    async fn settle_custom(&self, run: &Run<'_>) -> Result<(), StepFailure> {
+        let updated = self.file.objects.iter().filter(|it| it.act == Act::Apply && !it.found.is_empty());
+        for planned in updated.filter(|it| it.of.is_custom()) {
+            let address = planned.of.address();
+            let read = |e: ApiError| e.of("read", &address);
+            let apply = |e: ApiError| e.of("apply", &address);
+            let (Some(kind), Some(live)) =
+                (self.api.kind(&planned.of).await.map_err(read)?, self.api.get(&planned.of).await.map_err(read)?)
+            else {
+                continue;
+            };
+            let how = Apply { dry_run: true, force: true };
+            let after = self.api.apply(&planned.of, &kind, &planned.object, how).await.map_err(apply)?;
+            if digest(&after, &planned.ignored) != digest(&live, &planned.ignored) {
+                run.say(Some(APPLY), &format!("{address} is not as the chart says after the upgrade: applying it"));
+                let how = Apply { dry_run: false, ..how };
+                self.api.apply(&planned.of, &kind, &planned.object, how).await.map_err(apply)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn uninstall(&self, run: &mut Run<'_>, stages: &mut Stages) -> Result<(), StepFailure> {

@@ -11,13 +11,15 @@ use kubernetes::{Cluster, ObjectRef};
 use serde_json::{Value, json};
 
 use super::super::action::StepFailure;
-use super::MANAGER;
 
 /// Tries of a request to a cluster that has not answered yet: an address may be wrong.
 const TRIES: u32 = 5;
 /// How long a cluster that has answered may be away or too busy. An API server that is upgraded is gone for seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Objects of one page of a list, and pages.
+const PAGE: usize = 500;
+const PAGES_MAX: usize = 200;
 
 /// Why a request did not succeed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -76,13 +78,16 @@ impl ApiError {
 /// A kind as the server serves it.
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
-    pub(crate) plural: String,
+    api_version: String,
+    plural: String,
     pub(crate) namespaced: bool,
 }
 
 pub(crate) struct Api {
     client: Client,
     pub(crate) cluster: Cluster,
+    /// Whose the fields are that we set.
+    pub(crate) manager: String,
     kinds: Mutex<BTreeMap<String, Arc<BTreeMap<String, Kind>>>>,
 }
 
@@ -95,9 +100,9 @@ pub(crate) struct Apply {
 }
 
 impl Api {
-    pub(crate) async fn open(client: Client, server: String) -> Result<Self, StepFailure> {
-        let mut api =
-            Self { client, cluster: Cluster { uid: String::new(), server }, kinds: Mutex::new(BTreeMap::new()) };
+    pub(crate) async fn open(client: Client, server: String, manager: String) -> Result<Self, StepFailure> {
+        let cluster = Cluster { uid: String::new(), server };
+        let mut api = Self { client, cluster, manager, kinds: Mutex::new(BTreeMap::new()) };
         let system = api.get_path("/api/v1/namespaces/kube-system").await;
         let system =
             system.map_err(|e| e.of("read", "Namespace/kube-system, by which a cluster is told from others,"))?;
@@ -171,7 +176,8 @@ impl Api {
             .filter_map(|resource| {
                 let kind = resource["kind"].as_str()?.to_owned();
                 let plural = resource["name"].as_str()?.to_owned();
-                Some((kind, Kind { plural, namespaced: resource["namespaced"].as_bool().unwrap_or_default() }))
+                let namespaced = resource["namespaced"].as_bool().unwrap_or_default();
+                Some((kind, Kind { api_version: api_version.to_owned(), plural, namespaced }))
             })
             .collect();
         let found = Arc::new(found);
@@ -184,7 +190,25 @@ impl Api {
         Ok(found)
     }
 
-    /// How the server serves a kind; None where it does not.
+    /// How the server serves a kind in any version: an object outlives the version that it was created in.
+    pub(crate) async fn served(&self, of: &ObjectRef) -> Result<Option<Kind>, ApiError> {
+        if let Some(kind) = self.kind(of).await? {
+            return Ok(Some(kind));
+        }
+        if of.group.is_empty() {
+            return Ok(None);
+        }
+        let group = self.get_path(&format!("/apis/{}", of.group)).await?.unwrap_or_default();
+        for version in group["versions"].as_array().into_iter().flatten() {
+            let Some(api_version) = version["groupVersion"].as_str() else { continue };
+            if let Some(kind) = self.kinds(api_version).await?.get(&of.kind) {
+                return Ok(Some(kind.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How the server serves a kind in the version that is named; None where it does not.
     pub(crate) async fn kind(&self, of: &ObjectRef) -> Result<Option<Kind>, ApiError> {
         let (known, kind) = (self.kinds(&of.api_version()).await?, &of.kind);
         if let Some(found) = known.get(kind) {
@@ -201,7 +225,7 @@ impl Api {
     }
 
     fn place(of: &ObjectRef, kind: &Kind) -> String {
-        let root = root(&of.api_version());
+        let root = root(&kind.api_version);
         let (plural, name) = (&kind.plural, encoded(&of.name));
         match of.namespace.as_deref().filter(|_| kind.namespaced) {
             Some(namespace) => format!("{root}/namespaces/{}/{plural}/{name}", encoded(namespace)),
@@ -210,7 +234,7 @@ impl Api {
     }
 
     pub(crate) async fn get(&self, of: &ObjectRef) -> Result<Option<Value>, ApiError> {
-        match self.kind(of).await? {
+        match self.served(of).await? {
             Some(kind) => self.get_path(&Self::place(of, &kind)).await,
             None => Ok(None),
         }
@@ -224,8 +248,12 @@ impl Api {
         object: &Value,
         how: Apply,
     ) -> Result<Value, ApiError> {
-        let mut path =
-            format!("{}?fieldManager={MANAGER}&fieldValidation=Strict&force={}", Self::place(of, kind), how.force);
+        let mut path = format!(
+            "{}?fieldManager={}&fieldValidation=Strict&force={}",
+            Self::place(of, kind),
+            self.manager,
+            how.force
+        );
         if how.dry_run {
             path.push_str("&dryRun=All");
         }
@@ -235,7 +263,7 @@ impl Api {
 
     /// Deletes an object, where it is the one with this uid. Fine where it is gone.
     pub(crate) async fn delete(&self, of: &ObjectRef, uid: &str, propagation: &str) -> Result<(), ApiError> {
-        let Some(kind) = self.kind(of).await? else { return Ok(()) };
+        let Some(kind) = self.served(of).await? else { return Ok(()) };
         let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation });
         if !uid.is_empty() {
             options["preconditions"] = json!({ "uid": uid });
@@ -256,13 +284,36 @@ impl Api {
         namespace: &str,
         query: &str,
     ) -> Result<Vec<Value>, ApiError> {
-        let path = format!("{}/namespaces/{}/{plural}?limit=500{query}", root(api_version), encoded(namespace));
-        let list = self.get_path(&path).await?.unwrap_or_default();
-        let Value::Object(mut list) = list else { return Ok(Vec::new()) };
-        Ok(match list.remove("items") {
-            Some(Value::Array(items)) => items,
-            _ => Vec::new(),
-        })
+        let path = format!("{}/namespaces/{}/{plural}?limit={PAGE}{query}", root(api_version), encoded(namespace));
+        let (mut all, mut next) = (Vec::new(), String::new());
+        for _ in 0..PAGES_MAX {
+            let mut page = self.get_path(&format!("{path}{next}")).await?.unwrap_or_default();
+            if let Value::Array(items) = page["items"].take() {
+                all.extend(items);
+            }
+            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => next = format!("&continue={}", encoded(token)),
+                None => return Ok(all),
+            }
+        }
+        Err(ApiError::Away(format!("{path} lists more than {} objects", PAGE * PAGES_MAX)))
+    }
+
+    /// What the server is and serves, as charts ask for it: its version, and `GROUP/VERSION` with and without each kind.
+    pub(crate) async fn capabilities(&self) -> Result<(String, Vec<String>), ApiError> {
+        let version = self.get_path("/version").await?.unwrap_or_default();
+        let groups = self.get_path("/apis").await?.unwrap_or_default();
+        let groups = groups["groups"].as_array().into_iter().flatten();
+        let versions = groups.flat_map(|group| group["versions"].as_array().into_iter().flatten());
+        let mut served = vec!["v1".to_owned()];
+        served.extend(versions.filter_map(|version| version["groupVersion"].as_str().map(str::to_owned)));
+        let mut all = Vec::new();
+        for api_version in served {
+            let kinds = self.kinds(&api_version).await?;
+            all.extend(kinds.keys().map(|kind| format!("{api_version}/{kind}")));
+            all.push(api_version);
+        }
+        Ok((version["gitVersion"].as_str().unwrap_or_default().to_owned(), all))
     }
 }
 
@@ -271,7 +322,7 @@ fn root(api_version: &str) -> String {
 }
 
 /// Names of some kinds may hold `:`, and a hostile one anything.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

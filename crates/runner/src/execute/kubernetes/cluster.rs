@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as B64;
 use fs_err as fs;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use model::WorkspaceId;
 use model::kubernetes::ClusterSpec;
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ pub(crate) fn kubeconfig(run: &Run<'_>, cluster: &ClusterSpec) -> Result<Value, 
     match cluster {
         ClusterSpec::Runner {} => own(run.context.tools.kubeconfig.as_deref()),
         ClusterSpec::Output { origin, kubeconfig: Some(text), .. } => {
-            let parsed = serde_saphyr::from_str(text)
+            let parsed = kubernetes::read_yaml(text)
                 .map_err(|e| failure(format!("the kubeconfig that {origin} puts out can't be read: {e}")))?;
             // It comes from the vendor's module: it may not name files or programs of this host.
             let flat =
@@ -79,7 +80,7 @@ fn own(given: Option<&Path>) -> Result<Value, StepFailure> {
     if let Some(path) = given {
         let text =
             fs::read_to_string(path).map_err(|e| failure(format!("the runner's kubeconfig can't be read: {e}")))?;
-        let parsed = serde_saphyr::from_str(&text).map_err(|e| failure(format!("{}: {e}", path.display())))?;
+        let parsed = kubernetes::read_yaml(&text).map_err(|e| failure(format!("{}: {e}", path.display())))?;
         return flat(parsed, path.parent()).map_err(|e| failure(format!("{}: {e}", path.display())));
     }
     let pod = Path::new(POD);
@@ -147,8 +148,8 @@ pub(crate) fn file(run: &Run<'_>, config: &Value) -> Result<PathBuf, StepFailure
     Ok(place)
 }
 
-/// Opens the way to the API server, and says which cluster that is.
-pub(crate) async fn connect(config: &Value) -> Result<Api, StepFailure> {
+/// Opens the way to the API server for a component, and says which cluster that is.
+pub(crate) async fn connect(config: &Value, component: &WorkspaceId) -> Result<Api, StepFailure> {
     let parsed = Kubeconfig::from_yaml(&config.to_string())
         .map_err(|e| failure(format!("the kubeconfig can't be used: {e}")))?;
     let options = KubeConfigOptions::default();
@@ -159,7 +160,7 @@ pub(crate) async fn connect(config: &Value) -> Result<Api, StepFailure> {
     made.read_timeout = Some(std::time::Duration::from_secs(60));
     made.write_timeout = Some(std::time::Duration::from_secs(60));
     let client = kube::Client::try_from(made).map_err(|e| failure(format!("the kubeconfig can't be used: {e}")))?;
-    Api::open(client, server(config).to_owned()).await
+    Api::open(client, server(config).to_owned(), format!("{}{component}", super::MANAGER_PREFIX)).await
 }
 
 #[cfg(test)]

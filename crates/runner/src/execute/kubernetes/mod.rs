@@ -4,11 +4,12 @@ pub(super) mod api;
 pub(super) mod cluster;
 pub(super) mod compare;
 pub(super) mod explain;
+mod look;
 pub(super) mod plan;
 pub(super) mod rollout;
 pub(super) mod state;
 
-/// Who we are to the API server: fields that we set are ours.
-pub(super) const MANAGER: &str = "ferry";
+/// Each component is a manager of its own to the API server: the fields that it sets are its own, and its workspace names it.
+const MANAGER_PREFIX: &str = "ferry-";
 /// Requests that are on their way at once.
 pub(super) const AT_ONCE: usize = 16;

@@ -10,7 +10,7 @@ use super::super::action::StepFailure;
 use super::super::deploy::{Planned, judge};
 use super::super::{Run, tool};
 use super::api::Api;
-use super::compare::{self, Act, Compared, PlannedObject};
+use super::compare::{self, Act, By, Compared, PlannedObject};
 use crate::seal::vault::SECRETS_MAX;
 
 /// Things that are named in a sentence.
@@ -39,12 +39,12 @@ pub(crate) async fn teardown(
     api: &Api,
     before: Option<&Inventory>,
     there: &[Entry],
-    release: Option<(&str, &str)>,
+    by: By,
 ) -> Result<Compared, StepFailure> {
     let mut entries: Vec<&Entry> = there.iter().collect();
-    entries.sort_by_cached_key(|entry| std::cmp::Reverse(kubernetes::rank(&entry.of.kind)));
-    let (objects, changes) = compare::deletions(api, entries, release, "").await?;
-    let mut compared = Compared { objects, changes, conflicts: Vec::new() };
+    entries.sort_by_cached_key(|entry| std::cmp::Reverse(kubernetes::rank(&entry.of)));
+    let (objects, changes) = compare::deletions(api, entries, by, "").await?;
+    let mut compared = Compared { objects, changes, ..Compared::default() };
     for entry in before.iter().flat_map(|before| &before.objects).filter(|_| there.is_empty()) {
         compared.objects.push(PlannedObject {
             of: entry.of.clone(),
@@ -52,6 +52,7 @@ pub(crate) async fn teardown(
             object: Value::Null,
             found: String::new(),
             uid: String::new(),
+            ignored: Vec::new(),
         });
         compared.changes.push(Change {
             of: entry.of.clone(),

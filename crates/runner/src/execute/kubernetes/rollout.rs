@@ -78,7 +78,13 @@ pub(crate) async fn unchanged(api: &Api, objects: &[PlannedObject]) -> Result<()
     let touched = objects.iter().filter(|planned| planned.act != Act::Forget);
     let looks = touched.map(|planned| async move {
         let live = api.get(&planned.of).await.map_err(|e| e.of("read", &planned.of.address()))?;
-        let found = live.as_ref().map(digest).unwrap_or_default();
+        let found = match &live {
+            // It stays as it is, however that may be.
+            Some(live) if planned.act == Act::Keep && live["metadata"]["uid"] == planned.uid.as_str() => {
+                planned.found.clone()
+            }
+            live => live.as_ref().map(|live| digest(live, &planned.ignored)).unwrap_or_default(),
+        };
         Ok::<_, StepFailure>((planned, found))
     });
     let found: Vec<_> = futures::stream::iter(looks).buffered(AT_ONCE).collect().await;
@@ -111,8 +117,8 @@ pub(crate) async fn carry_out(
         objects.iter().filter(|it| it.act == Act::Keep).map(|it| (it.of.address(), it.uid.clone())).collect();
     let mut applied: Vec<&PlannedObject> =
         objects.iter().filter(|it| matches!(it.act, Act::Apply | Act::Replace)).collect();
-    applied.sort_by_key(|it| rank(&it.of.kind));
-    for group in applied.chunk_by(|a, b| rank(&a.of.kind) == rank(&b.of.kind)) {
+    applied.sort_by_key(|it| rank(&it.of));
+    for group in applied.chunk_by(|a, b| rank(&a.of) == rank(&b.of)) {
         for planned in group {
             progress.set(run, &planned.of.address(), verb(planned), ResourceStatus::Started);
         }
@@ -176,10 +182,16 @@ async fn write(api: &Api, planned: &PlannedObject) -> Result<Value, StepFailure>
             None => tokio::time::sleep(LOOK).await,
         }
     };
+    let mut object = planned.object.clone();
+    if planned.act == Act::Apply && !planned.ignored.is_empty() {
+        if let Some(live) = api.get(&planned.of).await.map_err(|e| e.of("read", &address))? {
+            planned.ignored.iter().for_each(|path| kubernetes::keep(&mut object, &live, path));
+        }
+    }
     // What is taken over from others stood in the plan.
     let how = Apply { dry_run: false, force: true };
     loop {
-        match api.apply(&planned.of, &kind, &planned.object, how).await {
+        match api.apply(&planned.of, &kind, &object, how).await {
             Ok(object) => return Ok(object),
             // A kind that was just defined, or a namespace that was just created, is not known everywhere at once.
             Err(error) if error.is_missing() && planned.found.is_empty() && Instant::now() < until => {
@@ -216,7 +228,7 @@ pub(crate) async fn delete(
     progress: &mut Progress,
     until: Instant,
 ) -> Result<(), StepFailure> {
-    for group in objects.chunk_by(|a, b| rank(&a.of.kind) == rank(&b.of.kind)) {
+    for group in objects.chunk_by(|a, b| rank(&a.of) == rank(&b.of)) {
         for planned in group {
             progress.set(run, &planned.of.address(), "delete", ResourceStatus::Started);
         }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::action::StepFailure;
 use super::deploy::{Deployer, Planned, Workspace};
 use super::kubernetes::api::Api;
-use super::kubernetes::compare::{self, Act, Compared, PlannedObject, Wanted};
+use super::kubernetes::compare::{self, Act, By, Compared, PlannedObject, Wanted};
 use super::kubernetes::rollout::{self, Progress};
 use super::kubernetes::state::{self, States};
 use super::kubernetes::{cluster, plan};
@@ -87,24 +87,28 @@ pub(super) async fn unless_stopped<T>(
 }
 
 /// The way into the cluster of a job.
-pub(super) async fn connect(run: &Run<'_>, spec: Option<&ClusterSpec>) -> Result<(Value, Api), StepFailure> {
+pub(super) async fn connect(
+    run: &Run<'_>,
+    spec: Option<&ClusterSpec>,
+    deploy: &Deploy,
+) -> Result<(Value, Api), StepFailure> {
     let config = cluster::kubeconfig(run, spec.unwrap_or(&ClusterSpec::Runner {}))?;
-    let api = cluster::connect(&config).await?;
+    let api = cluster::connect(&config, &deploy.workspace_id).await?;
     Ok((config, api))
 }
 
 impl Objects<'_> {
     async fn make(&self, run: &mut Run<'_>, stages: &mut Stages, destroy: bool) -> Result<Planned, StepFailure> {
         stages.begin(run, OBJECTS);
-        let (_, api) = connect(run, self.cluster).await?;
+        let (_, api) = connect(run, self.cluster, &self.job.deploy).await?;
         let mut objects = if destroy { Vec::new() } else { self.objects(run).await? };
         let before = state::open(run, &self.workspace).await?;
         stages.begin(run, PLAN);
         crash_point!("executor.before_plan");
         let mut ask = Vec::new();
         let there = plan::known(&api, before.as_ref(), &mut ask);
-        let compared = if destroy {
-            plan::teardown(&api, before.as_ref(), there, None).await?
+        let mut compared = if destroy {
+            plan::teardown(&api, before.as_ref(), there, By::Us).await?
         } else {
             compare::placed(&api, &mut objects, &self.job.namespace).await?;
             let wanted = Wanted {
@@ -117,10 +121,8 @@ impl Objects<'_> {
             compare::compare(&api, &wanted).await?
         };
         crash_point!("executor.planned");
-        let Compared { objects: planned, changes, conflicts } = compared;
-        if !conflicts.is_empty() {
-            ask.push(format!("it takes over {}", plan::named(conflicts)));
-        }
+        compared.ask(&mut ask);
+        let Compared { objects: planned, changes, .. } = compared;
         let file = PlanFile { cluster: api.cluster.clone(), objects: planned };
         let asked = if destroy { &[][..] } else { &self.job.deploy.policies };
         plan::planned(run, PLAN, &json!(file), &changes, asked, objects, ask).await
@@ -149,7 +151,7 @@ impl Objects<'_> {
     ) -> Result<Map<String, Value>, StepFailure> {
         let until = Instant::now() + Duration::from_secs(self.timeout_s.saturating_sub(RESERVE_S).max(1));
         stages.begin(run, OBJECTS);
-        let (_, api) = connect(run, self.cluster).await?;
+        let (_, api) = connect(run, self.cluster, &self.job.deploy).await?;
         let file = self.workspace.fetch_plan(run, approved).await?;
         let bad = |e: serde_json::Error| StepFailure::new("sealed_file", format!("the plan can't be read: {e}"));
         let PlanFile { cluster, objects } = serde_json::from_slice(&fs::read(&file)?).map_err(bad)?;
