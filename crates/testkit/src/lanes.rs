@@ -61,13 +61,13 @@ pub struct Cells<C> {
 impl<C> Cells<C> {
     /// The next one, which is played now.
     pub fn next(&self, current: &Mutex<String>) -> Option<C> {
-        let cell = self.waiting.lock().unwrap().pop_front()?;
-        *current.lock().unwrap() = (self.name)(&cell);
+        let cell = self.waiting.lock().expect("cells").pop_front()?;
+        *current.lock().expect("a name") = (self.name)(&cell);
         Some(cell)
     }
 
     fn is_empty(&self) -> bool {
-        self.waiting.lock().unwrap().is_empty()
+        self.waiting.lock().expect("cells").is_empty()
     }
 }
 
@@ -98,19 +98,17 @@ pub fn in_lanes<C: Send>(
         let mut failed = Vec::new();
         while !cells.is_empty() {
             let current = Mutex::new("starting".to_owned());
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let played = AssertUnwindSafe(|| runtime.block_on(play_all(&cells, &current)));
             if std::panic::catch_unwind(played).is_err() {
-                let name = current.lock().unwrap().clone();
-                eprintln!("FAILED: {name}");
-                failed.push(name);
+                failed.push(current.lock().expect("a name").clone());
             }
         }
         failed
     };
     let failed: Vec<String> = std::thread::scope(|scope| {
         let lanes: Vec<_> = (0..lanes.min(count)).map(|_| scope.spawn(lane)).collect();
-        lanes.into_iter().flat_map(|lane| lane.join().unwrap()).collect()
+        lanes.into_iter().flat_map(|lane| lane.join().expect("a lane")).collect()
     });
     assert!(failed.is_empty(), "{} of {count} cells failed: {failed:#?}", failed.len());
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Providers in a mirror on disk, as `scripts/terraform-tools.sh` makes it; tests reach no registry.
 pub fn tools(ferry: &Path) -> PathBuf {
-    let target = ferry.parent().and_then(|p| p.parent()).unwrap();
+    let target = ferry.parent().and_then(|p| p.parent()).expect("target/debug/ferry");
     let place = target.join("terraform-tools");
     let config = place.join("tfrc");
     assert!(

@@ -319,7 +319,10 @@ impl Release<'_> {
         }
         let records = if destroy && !is_deployed(api, before) { Vec::new() } else { records::of(api, job).await? };
         let last = |known: Option<&Known>| {
-            known.map_or("not there".to_owned(), |known| format!("at revision {} ({})", known.revision, known.status))
+            known.map_or_else(
+                || "not there".to_owned(),
+                |known| format!("at revision {} ({})", known.revision, known.status),
+            )
         };
         if !records.iter().map(|record| &record.known).eq(&file.records) {
             let text = format!(

@@ -183,10 +183,11 @@ async fn write(api: &Api, planned: &PlannedObject) -> Result<Value, StepFailure>
         }
     };
     let mut object = planned.object.clone();
-    if planned.act == Act::Apply && !planned.ignored.is_empty() {
-        if let Some(live) = api.get(&planned.of).await.map_err(|e| e.of("read", &address))? {
-            planned.ignored.iter().for_each(|path| kubernetes::keep(&mut object, &live, path));
-        }
+    if planned.act == Act::Apply
+        && !planned.ignored.is_empty()
+        && let Some(live) = api.get(&planned.of).await.map_err(|e| e.of("read", &address))?
+    {
+        planned.ignored.iter().for_each(|path| kubernetes::keep(&mut object, &live, path));
     }
     // What is taken over from others stood in the plan.
     let how = Apply { dry_run: false, force: true };
