@@ -2,6 +2,7 @@
 
 mod apps;
 mod events;
+mod health;
 mod installs;
 mod jobs;
 mod logs;
@@ -18,6 +19,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 pub(crate) use apps::{AppDir, Apps, GraphFormat, Policies, SyncApp, TestPolicies, Variables};
 pub(crate) use events::Events;
+pub(crate) use health::Health;
 pub(crate) use installs::{CreateInstall, Drift, Installs, Rollback, SetInstall, SyncInstalls, Teardown};
 pub(crate) use jobs::Jobs;
 pub(crate) use logs::{LogOptions, Logs};
@@ -137,6 +139,9 @@ pub enum Command {
     /// Policies: rules about what may be deployed
     #[command(subcommand, visible_alias = "policy")]
     Policies(Policies),
+    /// Health: how well deployed objects are
+    #[command(subcommand)]
+    Health(Health),
     /// Actions: scripts that run in an install
     #[command(subcommand, visible_alias = "action")]
     Actions(Actions),

@@ -14,6 +14,7 @@ use crate::output::Output;
 mod apps;
 mod contexts;
 mod events;
+mod health;
 mod ids;
 mod installs;
 mod jobs;
@@ -52,6 +53,7 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
         Command::Registry(command) => registry::artifacts::registry(global, out, command).await,
         Command::Sources(command) => registry::artifacts::sources(&connect(global).await?, out, command).await,
         Command::Policies(command) => Box::pin(apps::policies::run(out, command)).await,
+        Command::Health(command) => health::run(out, command),
         Command::Runbooks(command) => Box::pin(workflows::runbooks::run(&connect(global).await?, out, command)).await,
         Command::Actions(command) => Box::pin(workflows::actions::run(&connect(global).await?, out, command)).await,
         Command::Jobs(command) => Box::pin(jobs::run(&connect(global).await?, out, command)).await,

@@ -278,7 +278,7 @@ impl Output {
     }
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::from_system(SystemTime::now())
 }
 

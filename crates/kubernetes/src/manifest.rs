@@ -20,14 +20,16 @@ pub enum ManifestError {
         "document {at} of the manifest ({kind}) has `generateName`: each apply would create another object. Give it a `name`"
     )]
     GenerateName { at: usize, kind: String },
+    #[error("document {at} is not a Kubernetes object: it has no `kind`")]
+    NoKind { at: usize },
     #[error("the manifest names {0} twice")]
     Twice(String),
     #[error("the manifest holds no objects")]
     Empty,
 }
 
-/// Reads the objects of a manifest, lists opened, in their order.
-pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
+/// The documents of a text, as they are.
+fn documents(text: &str) -> Result<Vec<Value>, ManifestError> {
     let options = serde_saphyr::options! {
         // As Helm and kubectl have it: charts render such things.
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
@@ -38,11 +40,32 @@ pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
             max_total_scalar_bytes: 256 << 20,
         },
     };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
-        .map_err(|e| ManifestError::Yaml(one_line(&e.to_string())))?;
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|e| ManifestError::Yaml(one_line(&e.to_string())))
+}
+
+/// Reads objects that somebody has read from a cluster, lists opened. They may lack what a manifest must have.
+pub fn read_objects(text: &str) -> Result<Vec<Value>, ManifestError> {
     let mut objects = Vec::new();
-    for (at, document) in documents.into_iter().enumerate() {
-        open(document, at + 1, LISTS_DEPTH_MAX, &mut objects)?;
+    for (at, document) in documents(text)?.into_iter().enumerate() {
+        open(document, LISTS_DEPTH_MAX, &mut |object| match object["kind"].is_string() {
+            true => {
+                objects.push(object);
+                Ok(())
+            }
+            false => Err(ManifestError::NoKind { at: at + 1 }),
+        })?;
+    }
+    Ok(objects)
+}
+
+/// Reads the objects of a manifest, lists opened, in their order.
+pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
+    let mut objects = Vec::new();
+    for (at, document) in documents(text)?.into_iter().enumerate() {
+        open(document, LISTS_DEPTH_MAX, &mut |object| {
+            objects.push(checked(object, at + 1)?);
+            Ok(())
+        })?;
     }
     let mut seen = BTreeMap::new();
     for object in &objects {
@@ -65,27 +88,37 @@ fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-fn open(document: Value, at: usize, depth: usize, objects: &mut Vec<Value>) -> Result<(), ManifestError> {
+/// Hands out a document, or what is in it where it is a list.
+fn open(
+    document: Value,
+    depth: usize,
+    take: &mut impl FnMut(Value) -> Result<(), ManifestError>,
+) -> Result<(), ManifestError> {
     if document.is_null() {
         return Ok(());
     }
-    let kind = document["kind"].as_str().unwrap_or_default().to_owned();
+    let kind = document["kind"].as_str().unwrap_or_default();
     if depth > 0 && kind.ends_with("List") && document["items"].is_array() {
         let Value::Object(mut list) = document else { return Ok(()) };
         let Some(Value::Array(items)) = list.remove("items") else { return Ok(()) };
         for item in items {
-            open(item, at, depth - 1, objects)?;
+            open(item, depth - 1, take)?;
         }
         return Ok(());
     }
-    if ObjectRef::of(&document).is_none() {
-        if document["metadata"]["generateName"].is_string() && !kind.is_empty() {
-            return Err(ManifestError::GenerateName { at, kind });
-        }
-        return Err(ManifestError::NotAnObject { at });
+    take(document)
+}
+
+/// An object that can be applied.
+fn checked(object: Value, at: usize) -> Result<Value, ManifestError> {
+    if ObjectRef::of(&object).is_some() {
+        return Ok(object);
     }
-    objects.push(document);
-    Ok(())
+    let kind = object["kind"].as_str().unwrap_or_default();
+    match object["metadata"]["generateName"].is_string() && !kind.is_empty() {
+        true => Err(ManifestError::GenerateName { at, kind: kind.to_owned() }),
+        false => Err(ManifestError::NotAnObject { at }),
+    }
 }
 
 #[cfg(test)]

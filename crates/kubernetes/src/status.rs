@@ -57,19 +57,19 @@ pub fn status_of(object: &Value, now_s: i64) -> Status {
     }
 }
 
-fn group(object: &Value) -> &str {
+pub(crate) fn group(object: &Value) -> &str {
     object["apiVersion"].as_str().and_then(|text| text.split_once('/')).map_or("", |(group, _)| group)
 }
 
-struct Condition<'o> {
-    status: &'o str,
-    reason: &'o str,
+pub(crate) struct Condition<'o> {
+    pub(crate) status: &'o str,
+    pub(crate) reason: &'o str,
     message: &'o str,
     since: Option<&'o str>,
 }
 
 impl Condition<'_> {
-    fn told(&self, otherwise: &str) -> String {
+    pub(crate) fn told(&self, otherwise: &str) -> String {
         match (self.reason, self.message) {
             ("", "") => otherwise.to_owned(),
             (reason, "") => reason.to_owned(),
@@ -79,7 +79,7 @@ impl Condition<'_> {
     }
 }
 
-fn condition<'o>(object: &'o Value, kind: &str) -> Option<Condition<'o>> {
+pub(crate) fn condition<'o>(object: &'o Value, kind: &str) -> Option<Condition<'o>> {
     let all = object["status"]["conditions"].as_array()?;
     let found = all.iter().find(|known| known["type"] == kind)?;
     let text = |key: &str| found[key].as_str().unwrap_or_default();
@@ -102,7 +102,7 @@ fn of_conditions(object: &Value) -> Status {
     Status::Ready
 }
 
-fn count(object: &Value, of: &str, key: &str) -> i64 {
+pub(crate) fn count(object: &Value, of: &str, key: &str) -> i64 {
     object[of][key].as_i64().unwrap_or_default()
 }
 

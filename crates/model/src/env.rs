@@ -97,6 +97,7 @@ variables! {
 
     GIT_REF = "FERRY_GIT_REF", Tests, "When Ferry is built: the commit that `/version` names";
     FORGERIES = "FERRY_FORGERIES", Tests, "When tests are built: how many forged papers are tried";
+    CRASH_ONLY = "FERRY_CRASH_ONLY", Tests, "Plays only the cells of a crash matrix whose names contain this";
     CRASH_FILE = "FERRY_CRASH_FILE", Tests, "File that names the crash point at which the process stops (feature `crash-points`)";
     SKEW_FILE = "FERRY_SKEW_FILE", Tests, "File that says how many seconds the clock is off (feature `crash-points`)";
     TEST_PROTOCOL = "FERRY_TEST_PROTOCOL", Tests, "Version of the runner protocol to speak (feature `crash-points`)";

@@ -44,7 +44,7 @@ impl Victim {
 }
 
 fn assert_has_points(binary: &Path) {
-    let found = Command::new("grep").args(["-qaF", "FERRY_CRASH_FILE"]).arg(binary).status().expect("grep runs");
+    let found = Command::new("grep").args(["-qaF", model::env::CRASH_FILE]).arg(binary).status().expect("grep runs");
     assert!(
         found.success(),
         "{} was built without crash points; run\n  cargo build --workspace --all-features --bins",
@@ -90,7 +90,7 @@ pub fn in_lanes<C: Send>(
     name: fn(&C) -> String,
     play_all: impl AsyncFn(&Cells<C>, &Mutex<String>) + Sync,
 ) {
-    let only = std::env::var("FERRY_CRASH_ONLY").unwrap_or_default();
+    let only = std::env::var(model::env::CRASH_ONLY).unwrap_or_default();
     cells.retain(|cell| name(cell).contains(&only));
     let count = cells.len();
     let cells = Cells { waiting: Mutex::new(cells.into()), name };

@@ -18,7 +18,7 @@ pub fn tools(ferry: &Path) -> PathBuf {
 /// The program that the tests are run with: `FERRY_TEST_PROGRAM=tofu` has them all run with OpenTofu.
 pub fn program() -> &'static str {
     static PROGRAM: std::sync::LazyLock<String> =
-        std::sync::LazyLock::new(|| std::env::var("FERRY_TEST_PROGRAM").unwrap_or_else(|_| "terraform".into()));
+        std::sync::LazyLock::new(|| std::env::var(model::env::TEST_PROGRAM).unwrap_or_else(|_| "terraform".into()));
     &PROGRAM
 }
 
@@ -27,6 +27,6 @@ pub fn version() -> &'static str {
     match program() {
         "terraform" => "latest",
         "tofu" => "tofu-latest",
-        other => panic!("FERRY_TEST_PROGRAM is {other}: use terraform or tofu"),
+        other => panic!("{} is {other}: use terraform or tofu", model::env::TEST_PROGRAM),
     }
 }

@@ -74,12 +74,12 @@ pub(crate) fn status(text: impl ToString) -> Cell {
 /// How good a status is.
 pub(crate) fn tone(status: &str) -> Tone {
     match status {
-        "finished" | "active" | "ok" | "success" | "approved" | "no-drift" => Tone::Good,
+        "finished" | "active" | "ok" | "success" | "approved" | "no-drift" | "healthy" => Tone::Good,
         "failed" | "error" | "deny" | "timed-out" | "unknown" | "offline" | "revoked" | "disabled" | "drifted"
-        | "approval-denied" | "approval-expired" | "warning" => Tone::Bad,
+        | "approval-denied" | "approval-expired" | "warning" | "unhealthy" | "degraded" => Tone::Bad,
         "in-progress" | "planning" | "building" | "available" | "queued" | "pending" | "draining" | "cancelled"
-        | "approval-awaiting" | "warn" => Tone::Busy,
-        "not-attempted" | "expired" | "auto-skipped" | "user-skipped" | "discarded" => Tone::Dim,
+        | "approval-awaiting" | "warn" | "progressing" => Tone::Busy,
+        "not-attempted" | "expired" | "auto-skipped" | "user-skipped" | "discarded" | "not-applicable" => Tone::Dim,
         _ => Tone::Plain,
     }
 }

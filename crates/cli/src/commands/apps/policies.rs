@@ -112,7 +112,7 @@ fn subject(args: &TestPolicies) -> Result<Option<Subject>> {
     args.input.as_deref().map(|file| parse(&read(file)?, file)).transpose()
 }
 
-fn read(file: &Path) -> Result<String> {
+pub(crate) fn read(file: &Path) -> Result<String> {
     if file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text)?;
