@@ -56,7 +56,7 @@ const SILENT: [&str; 12] = [
 /// Whether an object without a status waits for one.
 pub(super) fn reports(of: &ObjectRef) -> bool {
     let known = |known: &&str| of.group == **known || of.group.ends_with(&format!(".{known}"));
-    REPORTING.iter().any(|group| known(&group)) && !SILENT.contains(&of.kind.as_str())
+    REPORTING.iter().any(known) && !SILENT.contains(&of.kind.as_str())
 }
 
 pub(super) fn judge(object: &Value) -> Option<Health> {
@@ -134,7 +134,7 @@ fn rollout(object: &Value) -> Health {
     let served = [&status["blueGreen"]["activeSelector"], &status["activeSelector"]];
     let stable = [&status["canary"]["stableRS"], &status["stableRS"]];
     let is_other = |hash: &&Value| hash.as_str().is_some_and(|hash| !hash.is_empty() && *current != hash);
-    if served.iter().chain(&stable).any(|hash| is_other(hash)) {
+    if served.iter().chain(&stable).any(is_other) {
         return waits(RULE, "its new version does not get all of the traffic yet");
     }
     Health::healthy(RULE)
