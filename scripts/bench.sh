@@ -7,7 +7,7 @@ cargo build --profile dist -p bench
 mkdir -p target
 # Charts and manifests are measured on a cluster of our own, unless KUBECONFIG names one.
 case " ${PARTS:-kube} " in
-    *" kube "*)
+    *" kube "* | *" health "*)
         source scripts/kube-env.sh
         scripts/kube-tools.sh
         kube_path

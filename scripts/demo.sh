@@ -24,12 +24,18 @@ if [ "${KUBE:-}" = 1 ]; then
     source scripts/kube-env.sh
     kube_path
     PATH="$(realpath "${bin%/debug}/kube-tools")/bin:$PATH"
-    kube_image=busybox:1.36
+    greeter=examples/greeter
     if [ -z "${KUBECONFIG:-}" ]; then
         scripts/kube.sh up
         KUBECONFIG=${FERRY_KUBE_DIR:-/tmp/ferry-kube}/kubeconfig
-        kube_image=ferry.test/shell:1
+        # Without the internet, the base of the image is this machine's busybox.
+        need busybox busybox-static
+        greeter="$data/greeter"
+        rm -rf "$greeter" && cp -r examples/greeter "$greeter"
+        cp "$(command -v busybox)" "$greeter/src/image/busybox"
+        sed -i 's#^FROM busybox.*#FROM scratch\nCOPY busybox /bin/busybox\nRUN ["/bin/busybox", "--install", "-s", "/bin"]#' "$greeter/src/image/Dockerfile"
     fi
+    need buildah buildah unshare util-linux newuidmap uidmap
     export KUBECONFIG
 fi
 
@@ -136,17 +142,17 @@ else
     say "terraform is not on PATH, so this part is left out. To add it with OpenTofu (built once, six minutes of CPU): make demo TOFU=1"
 fi
 
-# A chart and manifests on a real cluster.
+# An image, a chart, manifests, a job and a secret on a real cluster.
 if [ "${KUBE:-}" = 1 ]; then
     say "
 # Kubernetes: plans are the cluster's own dry runs, and a chart is applied exactly as it was approved."
     run apps create greeter
-    run apps sync examples/greeter --app greeter
-    run installs create kai --app greeter --input image="$kube_image"
+    run apps sync "$greeter" --app greeter
+    run installs create kai --app greeter
     FERRY_RUNNER_KUBECONFIG=$KUBECONFIG start_runner kai
     first=$(workflow)
-    for want in sandbox base web; do
-        for _ in $(seq 1 300); do
+    for want in sandbox base web announce; do
+        for _ in $(seq 1 900); do
             step=$(ferry workflows get "$first" --wide | sed -n 's/.*approval-awaiting.*\(stp[0-9a-z]*\).*/\1/p' | head -n 1)
             [ -n "$step" ] && break
             sleep 0.1
@@ -156,6 +162,17 @@ if [ "${KUBE:-}" = 1 ]; then
     done
     run workflows watch "$first"
     run actions run look --install kai
+    say "
+# The image came along, the job has run once, and the secret was made up on the customer's side."
+    run installs components kai
+    run installs secrets kai
+    run installs health kai
+    say "
+# The customer sets another secret. Who still has the old one is named."
+    printf 'a token of my own' | FERRY_RUNNER_STATE_DIR="$data/runner-kai" "$bin/ferry-runner" secrets set token
+    run installs sync-secrets kai
+    run installs secrets kai
+    kubectl --kubeconfig "$KUBECONFIG" --namespace greeter-kai rollout restart deployment greeter
     say "
 # Somebody changes the cluster by hand: that is found, and put back."
     kubectl --kubeconfig "$KUBECONFIG" --namespace greeter-kai scale deployment greeter --replicas 2

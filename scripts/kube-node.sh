@@ -16,7 +16,8 @@ why_no_node() {
     for dir in $(cgroup_roots); do
         { mkdir "$dir/ferry-probe-$$" && rmdir "$dir/ferry-probe-$$"; } 2>/dev/null || { echo "it can't create control groups"; return; }
     done
-    for pid in $(pgrep -x kubelet); do
+    # One that has ended and was not waited for yet is none.
+    for pid in $(pgrep --runstates R,S,D,T,I -x kubelet); do
         [ "$pid" = "$(pid_of kubelet)" ] || { echo "another kubelet runs here"; return; }
     done
     has iptables || return 0
@@ -114,6 +115,8 @@ authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {
 authorization: {mode: AlwaysAllow}
 containerRuntimeEndpoint: unix://$containerd_socket
 podLogsDir: $kube_dir/pod-logs
+# A log that is rotated while somebody follows it may lose some of its bytes.
+containerLogMaxSize: 200Mi
 volumePluginDir: $kube_dir/volume-plugins
 cgroupDriver: cgroupfs
 cgroupsPerQOS: false

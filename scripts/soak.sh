@@ -19,6 +19,7 @@
 #   PART=flakes    the process tests, 10 times (N), beside a busy build; names each test that failed even once and keeps its log
 #   PART=kube      50 looks for drift at each real chart (FERRY_DRIFT_LOOKS); every victim at every crash point of manifests and
 #                  charts; charts and the deployers' contract with helm 4
+#   PART=vault     secrets are read from a real Vault
 #   PART=deny      cargo-deny itself over deny.toml; `make lint` checks the same with scripts/deny.py
 #   PART=templates 20,000 templates (COUNT, SEED) against real Go with sprig
 source "$(dirname "$0")/lib.sh"
@@ -83,11 +84,12 @@ case $part in
     kube) kube && exit 0 || exit 1 ;;
     deny) scripts/deny-tools.sh && "$target/deny-tools/bin/cargo-deny" --locked check --deny warnings licenses bans sources && exit 0 || exit 1 ;;
     store) again_and_again cargo test --release -q -p store --all-features --test it && exit 0 || exit 1 ;;
+    vault) scripts/vault-tools.sh ;;&
     logs) scripts/python-tools.sh && scripts/apt-tools.sh && scripts/otel-collector.sh ;;&
     terraform) scripts/terraform-tools.sh all && scripts/terraform-tools.sh tofu ;;&
     apps) scripts/python-tools.sh && FERRY_ALL_MUTATIONS=1 cargo test --release -p config --test it -- --nocapture mutations ;;&
-    sim | scale | terraform | logs | linear | load | networks | herd | kills | apps) cargo build --release --workspace --all-features --bins ;;
-    *) say "there is no part '$part': use sim, fleet, scale, terraform, logs, linear, load, networks, herd, forgery, kills, store, apps, flakes, kube, deny or templates"; exit 2 ;;
+    sim | scale | terraform | logs | linear | load | networks | herd | kills | apps | vault) cargo build --release --workspace --all-features --bins ;;
+    *) say "there is no part '$part': use sim, fleet, scale, terraform, logs, linear, load, networks, herd, forgery, kills, store, apps, flakes, kube, vault, deny or templates"; exit 2 ;;
 esac
 case $part in
     # A seed that breaks an invariant is printed with its story.
@@ -105,5 +107,6 @@ case $part in
     networks) FERRY_SOAK_S=${FERRY_SOAK_S:-120} it bad_networks clocks disk_full ;;
     herd) "$bins/bench" return "$bins" "${RUNNERS:-10000}" ;;
     kills) again_and_again it crashes ;;
+    vault) it vault:: --ignored ;;
     apps) FERRY_EXAMPLES=${FERRY_EXAMPLES:-60} it clients ;;
 esac

@@ -1,5 +1,6 @@
 //! Wire types of the Runner API. Every request but the join is signed with the session's key.
 
+use model::health::Observation;
 use model::papers::{EndorsedKey, Signed};
 use model::runner::{HeldState, RunnerKind, RunnerReport, RunnerSettings};
 use model::{ExecutionId, InstallId, JobGroup, JobId, JobType, LogStreamId, OrgId, RunnerId, StepResult, Timestamp};
@@ -72,6 +73,9 @@ wire! {
         #[serde(default)]
         pub cancels_known: Vec<ExecutionId>,
         pub settings_version: u64,
+        /// Which list of what to observe it has; None: it observes nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub watch: Option<u64>,
         pub report: RunnerReport,
         /// Answer at once, whatever there is.
         #[serde(default)]
@@ -89,6 +93,9 @@ wire! {
         pub lost: Vec<ExecutionId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub settings: Option<RunnerSettings>,
+        /// Which list of what to observe there is; 0: nothing was ever deployed.
+        #[serde(default)]
+        pub watch: u64,
         #[serde(default)]
         pub keys: Vec<EndorsedKey>,
         /// The server is going down: poll again soon.
@@ -158,6 +165,26 @@ wire! {
     pub struct ResultRequest {
         pub epoch: u64,
         pub result: model::ExecutionResult,
+    }
+
+    /// What a runner is to observe.
+    pub struct WatchAnswer {
+        pub version: u64,
+        /// None: there is nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub watch: Option<Signed>,
+    }
+
+    /// What a runner has observed.
+    pub struct HealthRequest {
+        /// Of the list that it goes by.
+        pub version: u64,
+        pub observations: Vec<Observation>,
+    }
+
+    pub struct HealthAnswer {
+        /// The next one should come in so long.
+        pub again_s: u64,
     }
 
     pub struct ResultAnswer {

@@ -87,6 +87,7 @@ async fn claim(system: &System, drone: &Drone, seq: &mut u64) -> anyhow::Result<
         free: [(JobGroup::Operations, 1)].into(),
         held: Vec::new(),
         cancels_known: Vec::new(),
+        watch: None,
         settings_version: drone.joined.settings.version,
         report: RunnerReport { disk_free_bytes: 1 << 40, ..RunnerReport::default() },
         no_wait: true,

@@ -9,6 +9,7 @@ mod dispatch;
 mod drone;
 mod floor;
 mod growth;
+mod health;
 mod herd;
 mod kube;
 mod logs;
@@ -113,7 +114,7 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "idle",
     "apps",
     "dispatch",
@@ -123,6 +124,7 @@ const PARTS: [&str; 13] = [
     "installs",
     "terraform",
     "kube",
+    "health",
     "logs",
     "registry",
     "parked",
@@ -191,6 +193,10 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
     if wanted("kube") {
         eprintln!("kubernetes …");
         figures.extend(kube::figures(options(dist)?).await?);
+    }
+    if wanted("health") {
+        eprintln!("health …");
+        figures.extend(health::figures(options(dist)?).await?);
     }
     if wanted("logs") {
         eprintln!("logs …");

@@ -20,7 +20,9 @@ use clap::{Args, Subcommand, ValueEnum};
 pub(crate) use apps::{AppDir, Apps, GraphFormat, Policies, SyncApp, TestPolicies, Variables};
 pub(crate) use events::Events;
 pub(crate) use health::Health;
-pub(crate) use installs::{CreateInstall, Drift, Installs, Rollback, SetInstall, SyncInstalls, Teardown};
+pub(crate) use installs::{
+    CreateInstall, Drift, InstallHealth, Installs, Rollback, SetInstall, SyncInstalls, Teardown,
+};
 pub(crate) use jobs::Jobs;
 pub(crate) use logs::{LogOptions, Logs};
 pub(crate) use people::{Auth, ContextsCommand, Orgs, Tokens};

@@ -211,6 +211,14 @@ pub enum InstallError {
     Inputs { wrong: Vec<String>, known: Vec<String> },
     #[error("the app has no component `{0}`")]
     NoComponent(String),
+    #[error("component `{0}` is not deployed in this install")]
+    NotDeployed(String),
+    #[error("`stale_after` is between 1s and {0}m")]
+    StaleAfter(u64),
+    #[error("a check has a name of at most 100 bytes, and a message of at most {0} characters")]
+    CheckText(usize),
+    #[error("{0}")]
+    Check(engine::health::CheckError),
     #[error("component `{0}` can't be switched off: it is not `toggleable`")]
     NotToggleable(String),
     #[error("`{component}` is still needed by: {} (deployed)", dependents.join(", "))]
@@ -234,6 +242,7 @@ impl InstallError {
             Self::StillDeployed(_)
             | Self::Busy
             | Self::OtherRegion { .. }
+            | Self::NotDeployed(_)
             | Self::NotForCustomers(_)
             | Self::CustomerInput { .. } => Class::Conflict,
             Self::Name(_)
@@ -242,6 +251,9 @@ impl InstallError {
             | Self::ManagedBy(_)
             | Self::Inputs { .. }
             | Self::NoComponent(_)
+            | Self::StaleAfter(_)
+            | Self::CheckText(_)
+            | Self::Check(_)
             | Self::NotToggleable(_) => Class::Invalid,
         }
     }

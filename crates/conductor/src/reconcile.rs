@@ -84,6 +84,7 @@ impl Conductor {
             every(pace.leases, "leases", &stop, || self.reconcile_leases()),
             every(pace.logs, "logs", &stop, || self.reconcile_logs(pace)),
             every(pace.health, "health", &stop, || self.reconcile_health()),
+            every(pace.health, "component health", &stop, || self.reconcile_component_health()),
             every(pace.builds, "builds", &stop, || self.reconcile_builds()),
             every(pace.schedules, "schedules", &stop, || self.reconcile_schedules()),
             every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup(pace.keep)),
@@ -166,6 +167,8 @@ impl Conductor {
         }
         let old = self.now().plus_s(-(keep.health_checks_s as i64));
         while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}
+        let old = self.now().plus_s(-crate::health::HISTORY_DAYS * 86_400);
+        while self.store.prune_health_transitions(old, BATCH).await? == BATCH as usize {}
         while self.store.expire_logs(self.now(), BATCH).await? >= BATCH as usize {}
         while self.store.trim_rolling_logs(self.now(), BATCH as usize).await? >= BATCH as usize {}
         Ok(())

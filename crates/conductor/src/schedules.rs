@@ -17,6 +17,10 @@ const SPREAD_S: u64 = 60;
 /// A tick that is not taken at once is spread over no more than this part of the time to the next one.
 const SPREAD_PART: u64 = 10;
 
+/// Renews the logins with which pods pull images from the control plane's registry, long before they end.
+const PULLS: &str = "pulls";
+const PULLS_CRON: &str = "23 */6 * * *";
+
 /// How much later than others an install takes a tick.
 fn spread_ms(schedule: (&str, &str, &str), tick: Timestamp, next: Option<Timestamp>) -> i64 {
     let (install, kind, name) = schedule;
@@ -50,6 +54,9 @@ fn wanted(install: &Install, document: &Document, now: Timestamp) -> Vec<Schedul
     for component in &config.components {
         let drift = component.kind.drift_schedule();
         found.extend(drift.map(|cron| ("drift", component.common.name.as_str(), cron)));
+    }
+    if config.components.iter().any(|component| component.kind.is_image()) {
+        found.push((PULLS, "", PULLS_CRON));
     }
     found.sort_unstable();
     found.dedup();
@@ -122,7 +129,7 @@ impl Conductor {
         let (note, workflow_id) = match self.skips(&install, &schedule).await? {
             Some(reason) => (format!("skipped: {reason}"), schedule.workflow_id.clone()),
             None => match self.start_tick(&install, &schedule).await {
-                Ok(id) => (String::new(), Some(id)),
+                Ok((id, note)) => (note, id),
                 // What can't be planned will not be planned by trying again.
                 Err(error) if error.is_refusal() => (format!("not started: {error}"), None),
                 Err(error) => return Err(error),
@@ -169,17 +176,25 @@ impl Conductor {
         Ok(None)
     }
 
-    async fn start_tick(&self, install: &Install, schedule: &Schedule) -> Result<model::WorkflowId> {
+    /// The workflow that a tick starts; what renews pulls is a job alone.
+    async fn start_tick(&self, install: &Install, schedule: &Schedule) -> Result<(Option<model::WorkflowId>, String)> {
+        let Schedule { install_id, kind: what, name, cron, tick_at, .. } = schedule;
+        let key = format!("tick|{install_id}|{what}|{name}|{cron}|{}", tick_at.micros());
+        let actor = install.created_by.clone();
+        let idem = Idempotency { scope: actor.clone(), request_digest: Digest::of(key.as_bytes()), key };
+        if what == PULLS {
+            let jobs = self.renew_pulls(install, &idem).await?;
+            let note = jobs.iter().map(|job| format!("job {job}")).collect::<Vec<_>>().join(", ");
+            return Ok((None, note));
+        }
         let kind = match (schedule.kind.as_str(), schedule.name.as_str()) {
             ("action", name) => WorkflowKind::ActionWorkflowRun { action: name.to_owned(), trigger: "cron".to_owned() },
             (_, "") => WorkflowKind::DriftRunReprovisionSandbox,
             (_, component) => WorkflowKind::DriftRun { component: component.to_owned() },
         };
-        let Schedule { install_id, kind: what, name, cron, tick_at, .. } = schedule;
-        let key = format!("tick|{install_id}|{what}|{name}|{cron}|{}", tick_at.micros());
-        let actor = install.created_by.clone();
-        let idem = Idempotency { scope: actor.clone(), request_digest: Digest::of(key.as_bytes()), key };
-        self.start_workflow(install, NewWorkflow::new(kind), &actor, Some(idem)).await
+        self.start_workflow(install, NewWorkflow::new(kind), &actor, Some(idem))
+            .await
+            .map(|id| (Some(id), String::new()))
     }
 }
 

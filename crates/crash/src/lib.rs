@@ -57,6 +57,8 @@ pub enum Story {
     Apply,
     /// A manifest or a chart is applied, in the tests that need a cluster.
     Rollout,
+    /// An image or secrets are copied, in the tests that need a cluster. What is there already is not copied again.
+    Copy,
 }
 
 const fn runner(name: &'static str, runner: Fate, executor: Option<Fate>) -> Point {
@@ -120,6 +122,13 @@ pub const POINTS: &[Point] = &[
     during(Story::Rollout, executor("executor.object_applied", Unknown)),
     during(Story::Rollout, executor("executor.object_deleted", Unknown)),
     during(Story::Rollout, executor("executor.helm_ended", Unknown)),
+    during(Story::Copy, executor("executor.before_copy", Finishes)),
+    during(Story::Copy, executor("executor.copied", Finishes)),
+    during(Story::Copy, executor("executor.before_secrets", Finishes)),
+    during(Story::Copy, executor("executor.secret_written", Finishes)),
+    during(Story::Rollout, executor("executor.job_started", Unknown)),
+    during(Story::Rollout, executor("executor.job_pod_seen", Unknown)),
+    during(Story::Rollout, executor("executor.job_ended", Unknown)),
     // The server.
     during(Story::Join, server("server.before_join", None)),
     during(Story::Join, server("server.joined", None)),
@@ -307,7 +316,9 @@ mod tests {
         assert_eq!(names, expected, "left: in the code; right: in the table");
         // Each deployer comes by the points of a plan and of an apply in code of its own.
         let shared = |name: &str| {
-            POINTS.iter().any(|p| p.name == name && matches!(p.story, Story::Plan | Story::Apply | Story::Rollout))
+            POINTS
+                .iter()
+                .any(|p| p.name == name && matches!(p.story, Story::Plan | Story::Apply | Story::Rollout | Story::Copy))
         };
         for (name, count) in &found {
             assert!(*count == 1 || shared(name), "{name} is in the code {count} times");

@@ -6,6 +6,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod advance;
+pub mod health;
 mod plan;
 mod steps;
 mod workflow;

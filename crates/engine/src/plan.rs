@@ -16,6 +16,8 @@ pub struct Situation<'a> {
     /// Components that were deployed and not torn down since; also those that the app does not have any more.
     pub deployed: &'a BTreeSet<String>,
     pub sandbox_deployed: bool,
+    /// Syncs of secrets, or of images, have left something in a cluster.
+    pub secrets_written: bool,
     pub now: Timestamp,
 }
 
@@ -153,6 +155,7 @@ impl Builder<'_> {
                 self.begin();
                 self.hooks("pre-deprovision");
                 self.teardown_all()?;
+                self.remove_secrets();
                 self.sandbox(SandboxOp::Deprovision);
                 self.hooks("post-deprovision");
             }
@@ -289,8 +292,10 @@ impl Builder<'_> {
             | Work::UpdateStackOutputs
             | Work::AwaitRunner
             | Work::SyncSecrets
+            | Work::RemoveSecrets
             | Work::Action { .. }
             | Work::Script { .. }
+            | Work::VerifyHealth { .. }
             | Work::Skipped { .. } => (0, false),
         };
         self.steps.push(Step {
@@ -379,6 +384,15 @@ impl Builder<'_> {
         self.hooks("post-secrets-sync");
     }
 
+    /// What syncs have left in a cluster that may outlive the install.
+    fn remove_secrets(&mut self) {
+        let config = self.at.config;
+        let may = !config.secrets.is_empty() || config.components.iter().any(|component| component.kind.is_image());
+        if (may || self.at.secrets_written) && !self.plan_only {
+            self.next_group("remove secrets", Work::RemoveSecrets);
+        }
+    }
+
     fn sandbox(&mut self, op: SandboxOp) {
         // What was deployed is torn down, whether the app still has it or not.
         let left = op == SandboxOp::Deprovision && self.at.sandbox_deployed;
@@ -440,6 +454,7 @@ impl Builder<'_> {
         self.side_by_side(chosen, false, |b, name| {
             let component = b.order.component(name)?;
             let (image, owned) = (component.kind.is_image(), name.to_owned());
+            let gated = component.kind.health().is_some_and(|it| it.block_deploy && it.enabled.unwrap_or(true));
             b.component_hooks("pre-deploy-component", name);
             if image {
                 if !b.plan_only {
@@ -454,6 +469,10 @@ impl Builder<'_> {
                 }
             }
             b.component_hooks("post-deploy-component", name);
+            // After the hooks: one of them may report a check that is required.
+            if gated && !b.plan_only {
+                b.next(format!("verify health {name}"), Work::VerifyHealth { component: name.to_owned() });
+            }
             Ok(())
         })
     }

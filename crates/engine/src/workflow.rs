@@ -177,6 +177,8 @@ pub enum Work {
         op: SandboxOp,
     },
     SyncSecrets,
+    /// Takes away what syncs of secrets and of images have left in the cluster.
+    RemoveSecrets,
     /// An action; `component` is the one whose hook it is, `trigger` what started it.
     Action {
         action: String,
@@ -200,6 +202,10 @@ pub enum Work {
         component: String,
         op: ComponentOp,
     },
+    /// Waits until what was applied has been healthy for a while.
+    VerifyHealth {
+        component: String,
+    },
     /// Shown and not run.
     Skipped {
         component: String,
@@ -214,6 +220,7 @@ impl Work {
             Self::SyncImage { component }
             | Self::ComponentPlan { component, .. }
             | Self::ComponentApply { component, .. }
+            | Self::VerifyHealth { component }
             | Self::Skipped { component } => Some(component),
             Self::GenerateState
             | Self::RunnerServiceAccount
@@ -224,6 +231,7 @@ impl Work {
             | Self::SandboxPlan { .. }
             | Self::SandboxApply { .. }
             | Self::SyncSecrets
+            | Self::RemoveSecrets
             | Self::Script { .. } => None,
         }
     }
@@ -237,6 +245,8 @@ impl Work {
         match self {
             Self::ComponentPlan { op, .. } | Self::ComponentApply { op, .. } => matches!(op, ComponentOp::Teardown),
             Self::SandboxPlan { op } | Self::SandboxApply { op } => matches!(op, SandboxOp::Deprovision),
+            // What stays deployed needs its secrets.
+            Self::RemoveSecrets => true,
             Self::GenerateState
             | Self::RunnerServiceAccount
             | Self::GenerateStack
@@ -247,6 +257,7 @@ impl Work {
             | Self::Action { .. }
             | Self::Script { .. }
             | Self::SyncImage { .. }
+            | Self::VerifyHealth { .. }
             | Self::Skipped { .. } => false,
         }
     }
@@ -283,7 +294,7 @@ impl Work {
 
     /// Waits for something outside; no job is carried out.
     pub const fn is_wait(&self) -> bool {
-        matches!(self, Self::AwaitStack | Self::AwaitRunner | Self::GenerateStack)
+        matches!(self, Self::AwaitStack | Self::AwaitRunner | Self::GenerateStack | Self::VerifyHealth { .. })
     }
 
     pub const fn kind(&self) -> StepKind {
@@ -298,9 +309,11 @@ impl Work {
             | Self::AwaitRunner
             | Self::SandboxApply { .. }
             | Self::SyncSecrets
+            | Self::RemoveSecrets
             | Self::Action { .. }
             | Self::Script { .. }
             | Self::SyncImage { .. }
+            | Self::VerifyHealth { .. }
             | Self::ComponentApply { .. } => StepKind::System,
         }
     }
@@ -603,8 +616,10 @@ impl Step {
             | Work::UpdateStackOutputs
             | Work::AwaitRunner
             | Work::SyncSecrets
+            | Work::RemoveSecrets
             | Work::Action { .. }
             | Work::Script { .. }
+            | Work::VerifyHealth { .. }
             | Work::Skipped { .. } => None,
         }
     }

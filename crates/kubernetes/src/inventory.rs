@@ -48,6 +48,9 @@ pub struct Deployed {
     pub namespace: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
+    /// The last run of a Job, if it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<Value>,
 }
 
 /// A state of a component of Kubernetes.

@@ -8,6 +8,7 @@ pub mod health;
 mod inventory;
 mod manifest;
 mod object;
+mod pulls;
 mod status;
 mod values;
 
@@ -16,5 +17,6 @@ pub use health::{Health, Verdict, health_of};
 pub use inventory::{Cluster, Deployed, Entry, Inventory, InventoryError, Output};
 pub use manifest::{ManifestError, parse, read_objects, read_yaml};
 pub use object::{ObjectRef, is_hook, rank};
+pub use pulls::PullSecret;
 pub use status::{Status, status_of};
 pub use values::{ValueError, escaped_value, is_rounded_in_files, set_values};

@@ -284,6 +284,15 @@ pub struct RegistryAccess {
     pub expires_in_s: u64,
 }
 
+/// What pods of an install pull with from Ferry's own registry.
+#[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PullLogin {
+    pub login: Credentials,
+    /// Another one must be there before.
+    pub expires_in_s: u64,
+}
+
 /// Media types of our own artifacts.
 pub mod media {
     /// `artifactType` of packed directories: Terraform modules, kustomized and plain manifests.

@@ -70,6 +70,9 @@ variables! {
     RUNNER_TERRAFORM_MIRROR = "FERRY_RUNNER_TERRAFORM_MIRROR", Runner, "Where missing versions of Terraform are downloaded from, like `--terraform-mirror`";
     RUNNER_TERRAFORM_CONFIG = "FERRY_RUNNER_TERRAFORM_CONFIG", Runner, "Terraform's CLI configuration file, like `--terraform-config`";
     RUNNER_KUBECONFIG = "FERRY_RUNNER_KUBECONFIG", Runner, "Kubeconfig of the customer's cluster, like `--kubeconfig`";
+    RUNNER_REGISTRY = "FERRY_RUNNER_REGISTRY", Runner, "The customer's own registry, like `--registry`";
+    RUNNER_SECRET_STORE = "FERRY_RUNNER_SECRET_STORE", Runner, "Where the install's secrets lie, like `--secret-store`";
+    RUNNER_VAULT_TOKEN_FILE = "FERRY_RUNNER_VAULT_TOKEN_FILE", Runner, "File with the token for Vault, like `--vault-token-file`";
     RUNNER_LOG = "FERRY_RUNNER_LOG", Runner, "Level of the runner's own log: `error`, `warn`, `info`, `debug`. Default: `info`";
 
     ORG_ID = "NUON_ORG_ID", Scripts, "Id of the org";

@@ -136,7 +136,11 @@ job_types! {
     TerraformDeploy           = "terraform-deploy",          Deploy,       Plans,   HOUR,          TERRAFORM;
     HelmChartDeploy           = "helm-chart-deploy",         Deploy,       Plans,   30 * MINUTE,   TERRAFORM;
     KubernetesManifestDeploy  = "kubernetes-manifest-deploy", Deploy,      Plans,   15 * MINUTE,   SCRIPT;
+    /// An image that runs as a Kubernetes Job. Stopping it deletes the Job and waits for its pods.
+    JobDeploy                 = "job-deploy",                Deploy,       Plans,   30 * MINUTE,   MINUTE;
     SandboxTerraform          = "sandbox-terraform",         Sandbox,      Plans,   HOUR,          TERRAFORM;
+    /// Brings secrets from the customer's store to Kubernetes: what is there already is not written again.
+    SandboxSyncSecrets        = "sandbox-sync-secrets",      Sync,         Always,  10 * MINUTE,   SCRIPT;
 }
 
 impl JobType {

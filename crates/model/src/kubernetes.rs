@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
 use crate::build::Repository;
 use crate::deploy::Deploy;
+use crate::{Digest, InstallId};
 
 /// The cluster that a job works on.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +109,43 @@ pub enum ManifestSource {
         repository: Repository,
         digest: Digest,
     },
+}
+
+/// A program that runs in a pod until it ends: once for each thing that it is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSpec {
+    #[serde(flatten)]
+    pub deploy: Deploy,
+    /// Of the component.
+    pub name: String,
+    /// It is made where it is missing.
+    pub namespace: String,
+    pub image: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<String>,
+    /// How often a pod that fails is followed by another one.
+    pub retries: u32,
+}
+
+/// Images of the control plane's own registry, for an install that has none: pods pull them with a Secret that the runner makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pulls {
+    /// All repositories that this install's pods may read.
+    pub repositories: Vec<String>,
+    /// The Secret that pods pull with, in each namespace that needs it. Several installs may share a namespace, so each has its own.
+    pub secret: String,
+}
+
+impl Pulls {
+    pub fn secret_of(install: &InstallId) -> String {
+        format!("ferry-registry-{install}")
+    }
 }
 
 /// How objects are brought to a cluster, and when they count as there.

@@ -10,12 +10,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
+use crate::health::Watch;
 use crate::{Digest, ExecutionId, InstallId, JobId, JobType, OrgId, RunnerId, Timestamp, constants};
 
 const ORDER_TAG: &str = "ferry-order-v1";
 const GRANT_TAG: &str = "ferry-grant-v1";
 const ENDORSE_TAG: &str = "ferry-key-v1";
 const REQUEST_TAG: &str = "ferry-request-v1";
+const WATCH_TAG: &str = "ferry-watch-v1";
 
 /// What may be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +184,10 @@ impl Signatory {
         self.paper(GRANT_TAG, serde_json::to_string(grant).expect("a grant is plain data"))
     }
 
+    pub fn watch(&self, watch: &Watch) -> Signed {
+        self.paper(WATCH_TAG, serde_json::to_string(watch).expect("a watch is plain data"))
+    }
+
     /// Vouches for the key that comes after this one.
     pub fn endorse(&self, next_public: &str) -> EndorsedKey {
         EndorsedKey {
@@ -305,6 +311,30 @@ impl TrustedKeys {
         key.verify_strict(&message(tag, paper.payload.as_bytes()), &signature)
             .map_err(|_| PaperError::BadSignature(what))?;
         serde_json::from_str(&paper.payload).map_err(|e| PaperError::Unreadable(what, e.to_string()))
+    }
+
+    /// Opens what a runner is to observe, where it is the answer to its own request.
+    pub fn open_watch(
+        &self,
+        paper: &Signed,
+        install: &InstallId,
+        expected: &Expected<'_>,
+    ) -> Result<Watch, PaperError> {
+        let watch: Watch = self.open("watch", WATCH_TAG, paper)?;
+        let mismatch = |of| Err(PaperError::Mismatch("watch", of));
+        if watch.runner_id != *expected.runner_id {
+            return mismatch("runner");
+        }
+        if watch.install_id != *install {
+            return mismatch("install");
+        }
+        if watch.generation != expected.generation {
+            return mismatch("session");
+        }
+        if watch.nonce != expected.nonce {
+            return mismatch("request");
+        }
+        Ok(watch)
     }
 
     /// Checks both papers against each other, the runner, the poll they answer, the spec and the clock. Nothing is spawned
@@ -488,6 +518,43 @@ mod tests {
         let lie = EndorsedKey { endorsed_by: Some(old.fingerprint().into()), ..thief.endorse(&thief.public()) };
         let bare = EndorsedKey { public: thief.public(), endorsed_by: None, signature: None };
         assert_eq!(keys.learn(&[first, lie, bare]), 1);
+    }
+
+    #[test]
+    fn a_watch_is_for_one_request_of_one_session() {
+        let w = world();
+        let install = InstallId::new(w.now, 6);
+        let watch = Watch {
+            runner_id: w.order.runner_id.clone(),
+            install_id: install.clone(),
+            generation: 4,
+            nonce: "n".into(),
+            components: Vec::new(),
+            sealed: Vec::new(),
+            secrets: Vec::new(),
+            store_secrets: Vec::new(),
+        };
+        let expected = Expected { runner_id: &w.order.runner_id, generation: 4, nonce: "n", now: w.now };
+        let open = |paper: &Signed, install: &InstallId| w.keys.open_watch(paper, install, &expected).map(drop);
+        assert_eq!(open(&w.signatory.watch(&watch), &install), Ok(()));
+        let other = Signatory::from_seed(&[8; 32]);
+        assert!(matches!(open(&other.watch(&watch), &install), Err(PaperError::UntrustedKey("watch", _))));
+        let forged = Signed { key: w.signatory.fingerprint().into(), ..other.watch(&watch) };
+        assert_eq!(open(&forged, &install), Err(PaperError::BadSignature("watch")));
+        // A paper of another kind is none of this kind.
+        let disguised = w.signatory.paper(ORDER_TAG, serde_json::to_string(&watch).expect("text"));
+        assert_eq!(open(&disguised, &install), Err(PaperError::BadSignature("watch")));
+        assert_eq!(
+            open(&w.signatory.watch(&watch), &InstallId::new(w.now, 7)),
+            Err(PaperError::Mismatch("watch", "install"))
+        );
+        for (other, of) in [
+            (Watch { runner_id: RunnerId::new(w.now, 9), ..watch.clone() }, "runner"),
+            (Watch { generation: 5, ..watch.clone() }, "session"),
+            (Watch { nonce: "m".into(), ..watch }, "request"),
+        ] {
+            assert_eq!(open(&w.signatory.watch(&other), &install), Err(PaperError::Mismatch("watch", of)));
+        }
     }
 
     #[test]

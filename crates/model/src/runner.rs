@@ -121,6 +121,9 @@ pub struct RunnerReport {
     /// The customer has switched ad hoc actions off: the runner refuses scripts that are not part of the app's config.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_ad_hoc: bool,
+    /// The customer's own registry, `HOST/PATH` and maybe `http://` before it: images are copied there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{BuildSpec, Credentials, SyncSpec};
 use crate::deploy::{Deploy, DeployOperation, SealedValue};
-use crate::kubernetes::{ClusterSpec, HelmSpec, ManifestSource, ManifestSpec};
+use crate::kubernetes::{ClusterSpec, HelmSpec, ManifestSource, ManifestSpec, Pulls, RunSpec};
+use crate::secrets::SecretsSpec;
 use crate::terraform::{Module, TerraformSpec};
 use crate::{AppId, Digest, InstallId, JobId, JobType, OrgId, TraceContext, constants};
 
@@ -32,6 +33,12 @@ pub struct JobSpec {
     /// The cluster that the job works on, or that its programs may reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterSpec>,
+    /// The app's secrets in the customer's store: their values must not be seen in the log, nor in what failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub store_secrets: Vec<String>,
+    /// What pods of the job may pull from the control plane's registry, where the install has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pulls: Option<Pulls>,
     /// What the job is a part of, where it is traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
@@ -60,7 +67,9 @@ pub enum Work {
     TerraformDeploy(Box<TerraformSpec>),
     HelmChartDeploy(Box<HelmSpec>),
     KubernetesManifestDeploy(Box<ManifestSpec>),
+    JobDeploy(Box<RunSpec>),
     SandboxTerraform(Box<TerraformSpec>),
+    SandboxSyncSecrets(Box<SecretsSpec>),
 }
 
 impl Work {
@@ -74,7 +83,9 @@ impl Work {
             Self::TerraformDeploy(_) => JobType::TerraformDeploy,
             Self::HelmChartDeploy(_) => JobType::HelmChartDeploy,
             Self::KubernetesManifestDeploy(_) => JobType::KubernetesManifestDeploy,
+            Self::JobDeploy(_) => JobType::JobDeploy,
             Self::SandboxTerraform(_) => JobType::SandboxTerraform,
+            Self::SandboxSyncSecrets(_) => JobType::SandboxSyncSecrets,
         }
     }
 
@@ -84,9 +95,13 @@ impl Work {
             Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => Some(&job.deploy),
             Self::HelmChartDeploy(job) => Some(&job.deploy),
             Self::KubernetesManifestDeploy(job) => Some(&job.deploy),
-            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => {
-                None
-            }
+            Self::JobDeploy(job) => Some(&job.deploy),
+            Self::Noop { .. }
+            | Self::HealthCheck {}
+            | Self::ActionsWorkflow(_)
+            | Self::Build(_)
+            | Self::OciSync(_)
+            | Self::SandboxSyncSecrets(_) => None,
         }
     }
 
@@ -95,9 +110,30 @@ impl Work {
             Self::TerraformDeploy(job) | Self::SandboxTerraform(job) => Some(&mut job.deploy),
             Self::HelmChartDeploy(job) => Some(&mut job.deploy),
             Self::KubernetesManifestDeploy(job) => Some(&mut job.deploy),
-            Self::Noop { .. } | Self::HealthCheck {} | Self::ActionsWorkflow(_) | Self::Build(_) | Self::OciSync(_) => {
-                None
-            }
+            Self::JobDeploy(job) => Some(&mut job.deploy),
+            Self::Noop { .. }
+            | Self::HealthCheck {}
+            | Self::ActionsWorkflow(_)
+            | Self::Build(_)
+            | Self::OciSync(_)
+            | Self::SandboxSyncSecrets(_) => None,
+        }
+    }
+
+    /// The namespace that objects of the job are in where they name none.
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::HelmChartDeploy(job) => Some(&job.namespace),
+            Self::KubernetesManifestDeploy(job) => Some(&job.namespace),
+            Self::JobDeploy(job) => Some(&job.namespace),
+            Self::Noop { .. }
+            | Self::HealthCheck {}
+            | Self::ActionsWorkflow(_)
+            | Self::Build(_)
+            | Self::OciSync(_)
+            | Self::TerraformDeploy(_)
+            | Self::SandboxTerraform(_)
+            | Self::SandboxSyncSecrets(_) => None,
         }
     }
 
@@ -128,14 +164,16 @@ impl Work {
             | Self::TerraformDeploy(_)
             | Self::HelmChartDeploy(_)
             | Self::KubernetesManifestDeploy(_)
-            | Self::SandboxTerraform(_) => 0,
+            | Self::JobDeploy(_)
+            | Self::SandboxTerraform(_)
+            | Self::SandboxSyncSecrets(_) => 0,
         }
     }
 
     /// Digests of what the executor will fetch; the order names them.
     pub fn artifacts(&self) -> Vec<Digest> {
         match self {
-            Self::Noop { .. } | Self::HealthCheck {} => Vec::new(),
+            Self::Noop { .. } | Self::HealthCheck {} | Self::JobDeploy(_) | Self::SandboxSyncSecrets(_) => Vec::new(),
             Self::ActionsWorkflow(action) => action
                 .steps
                 .iter()

@@ -8,7 +8,7 @@ use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use model::OrgId;
-use model::build::RegistryAccess;
+use model::build::{Credentials, PullLogin, RegistryAccess};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,8 @@ use crate::names::{Call, Repository, is_name, org_of};
 use crate::{Grant, Principal, Registry, header, json_response};
 
 const TOKEN_S: i64 = 300;
+/// How long pods may pull with one login. The runner brings a new one long before.
+const PULL_LOGIN_S: i64 = 24 * 3600;
 const PREFIX: &str = "frt_";
 const SERVICE: &str = "ferry";
 /// Repositories that one token may be asked for.
@@ -56,6 +58,9 @@ struct Claims {
     scopes: Vec<Scope>,
     catalog: bool,
     expires_s: i64,
+    /// Whose password it is; it is no token then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 /// Someone who has signed in, and what the token at hand was asked for.
@@ -162,7 +167,7 @@ impl Registry {
             return Ok(Caller { principal, scopes: None, catalog: true });
         }
         let token = bearer(parts).ok_or_else(|| refused("sign in first"))?;
-        let claims = self.inner.keys.verify(token, self.now_s());
+        let claims = self.inner.keys.verify(token, self.now_s()).filter(|claims| claims.owner.is_none());
         let claims = claims.ok_or_else(|| refused("the token is not good, or not any more"))?;
         let principal = Principal { grants: claims.grants };
         Ok(Caller { principal, scopes: Some(claims.scopes), catalog: claims.catalog })
@@ -173,11 +178,28 @@ impl Registry {
         let scopes = repositories.iter().map(|name| Scope { name: name.clone(), pull: true, push: may_push }).collect();
         let grant = Grant { org, may_push, repositories: Some(repositories.to_vec()) };
         let expires_s = self.now_s() + TOKEN_S;
-        let token = self.inner.keys.sign(&Claims { grants: vec![grant], scopes, catalog: false, expires_s })?;
+        let claims = Claims { grants: vec![grant], scopes, catalog: false, expires_s, owner: None };
+        let token = self.inner.keys.sign(&claims)?;
         Some(RegistryAccess { token, expires_in_s: TOKEN_S.unsigned_abs() })
     }
 
+    /// A user name and a password for pods that pull these repositories.
+    pub fn pull_login(&self, org: OrgId, owner: &str, repositories: &[String]) -> Option<PullLogin> {
+        let grants = vec![Grant { org, may_push: false, repositories: Some(repositories.to_vec()) }];
+        let expires_s = self.now_s() + PULL_LOGIN_S;
+        let claims = Claims { grants, scopes: Vec::new(), catalog: false, expires_s, owner: Some(owner.to_owned()) };
+        let login = Credentials { username: owner.to_owned(), password: self.inner.keys.sign(&claims)? };
+        Some(PullLogin { login, expires_in_s: PULL_LOGIN_S.unsigned_abs() })
+    }
+
     async fn sign_in(&self, user: &str, password: &str) -> Result<Principal, Refusal> {
+        if let Some(claims) = self.inner.keys.verify(password, self.now_s())
+            && claims.owner.as_deref() == Some(user)
+            && let Some(grant) = claims.grants.first()
+            && self.inner.access.may_pull(&grant.org, user).await?
+        {
+            return Ok(Principal { grants: claims.grants });
+        }
         let found = self.inner.access.check(user, password).await?;
         found.ok_or_else(|| refused("the user name or the password is not good"))
     }
@@ -248,6 +270,7 @@ impl Registry {
             scopes,
             catalog: asked.contains(&CATALOG),
             expires_s: self.now_s() + TOKEN_S,
+            owner: None,
         };
         let token = self.inner.keys.sign(&claims).ok_or_else(|| Refusal::new(Code::Internal, "no key signs tokens"))?;
         let body = serde_json::json!({
@@ -265,7 +288,7 @@ mod tests {
     use super::*;
 
     fn claims(expires_s: i64) -> Claims {
-        Claims { grants: vec![], scopes: vec![], catalog: true, expires_s }
+        Claims { grants: vec![], scopes: vec![], catalog: true, expires_s, owner: None }
     }
 
     #[test]

@@ -38,6 +38,11 @@ const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-diges
 pub trait Access: Send + Sync + 'static {
     /// Whom these credentials belong to; `None` when they are not good.
     fn check<'a>(&'a self, user: &'a str, password: &'a str) -> BoxFuture<'a, Result<Option<Principal>, StoreError>>;
+
+    /// Whether a login of [`Registry::pull_login`] still counts.
+    fn may_pull<'a>(&'a self, _org: &'a OrgId, _owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async { Ok(false) })
+    }
 }
 
 /// Someone who has signed in.

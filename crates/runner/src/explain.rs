@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::seal::vault::{self, Tools};
-use crate::session::StateDir;
+use crate::session::{HEALTH_DIR, StateDir};
+use crate::watcher::SUMMARY;
 use crate::{confine::limits, confine::shim};
 
 /// Everything as one value; `text` draws it.
@@ -40,6 +41,9 @@ pub fn explain(state: &StateDir) -> anyhow::Result<Value> {
         "runs_as_root": s.user_id == Some(0),
         "ad_hoc_actions": !s.no_ad_hoc,
         "cluster": cluster(&s.tools),
+        "registry": registry(&s.tools),
+        "secret_store": secret_store(&s.tools, state.path()),
+        "observes": observes(state.path()),
         "install_key": install_key(&s.tools, state.path()),
         "install_key_advice": vault::backup_advice(&s.tools, state.path()),
         "job_groups": s.settings.groups,
@@ -68,6 +72,48 @@ fn cluster(tools: &Tools) -> String {
         Some(path) => format!("what the kubeconfig {} lets into", path.display()),
         None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => "its own, as the pod's service account".into(),
         None => "none by itself; an app's sandbox may put one out".into(),
+    }
+}
+
+/// Where images are copied to.
+fn registry(tools: &Tools) -> String {
+    match &tools.registry {
+        Some(registry) => format!("{registry}: images are copied there"),
+        None => "none by itself: pods pull images from the control plane's, with a login that the runner renews".into(),
+    }
+}
+
+/// Where the runner reads secrets.
+fn secret_store(tools: &Tools, state_dir: &std::path::Path) -> String {
+    let place = tools.secret_store.clone();
+    let place = place.unwrap_or_else(|| crate::secret_store::folder(state_dir).display().to_string());
+    format!("{place}; values go to the cluster only, never to the control plane")
+}
+
+/// What is observed, as the process that does it has noted.
+fn observes(state_dir: &std::path::Path) -> Value {
+    let place = state_dir.join(HEALTH_DIR).join(SUMMARY);
+    let told = fs_err::read(place).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    told.map_or_else(|| json!([]), |mut told| told["components"].take())
+}
+
+/// One component that is observed, in a line.
+fn observed(component: &Value) -> String {
+    let name = component["name"].as_str().unwrap_or_default();
+    let probes = component["probes"].as_array().into_iter().flatten();
+    let probes: Vec<String> = probes
+        .map(|probe| match probe["command"].as_array() {
+            Some(words) => {
+                let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+                format!("runs `{}`", words.join(" "))
+            }
+            None => format!("asks {}", probe["url"].as_str().unwrap_or_default()),
+        })
+        .collect();
+    let objects = format!("{} objects of component {name}", component["objects"]);
+    match probes.is_empty() {
+        true => objects,
+        false => format!("{objects}; {}", probes.join(", ")),
     }
 }
 
@@ -130,6 +176,8 @@ pub fn text(e: &Value) -> String {
     }
     if e["cluster"].is_string() {
         row("Kubernetes cluster", plain(&e["cluster"]));
+        row("images", plain(&e["registry"]));
+        row("secrets", plain(&e["secret_store"]));
     }
     if e["joined"] == true {
         for key in e["trusted_keys"].as_array().into_iter().flatten() {
@@ -141,6 +189,17 @@ pub fn text(e: &Value) -> String {
         row("listens on", listens_on(&e["metrics_listen"]));
         if let Some(proxy) = e["proxies"].as_str() {
             row("through proxy", proxy.to_owned());
+        }
+        let health = e["observes"].as_array().cloned().unwrap_or_default();
+        row(
+            "observes health",
+            match health.is_empty() {
+                true => "of nothing".into(),
+                false => "and reports verdicts, names of objects and reasons, masked:".into(),
+            },
+        );
+        for component in &health {
+            row("", observed(component));
         }
         row("works as", plain(&e["identity"]));
         if e["runs_as_root"] == true {

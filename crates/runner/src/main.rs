@@ -1,6 +1,8 @@
 //! The binary `ferry-runner`: reads the command line and hands over.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the edge that talks to a person")]
 
+mod secrets_command;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,7 +13,7 @@ use model::runner::RunnerKind;
 use runner::seal::custody::{self, Custodian};
 use runner::seal::vault::Tools;
 use runner::session::{self, Ending, Options, Over, SessionFetcher, StateDir};
-use runner::{confine::cell, confine::shim, doctor, execute, explain, net};
+use runner::{confine::cell, confine::shim, doctor, execute, explain, net, watcher};
 
 #[derive(Parser)]
 #[command(name = "ferry-runner", version, about = "Carries out jobs in the customer's account. Dials out only.")]
@@ -44,6 +46,9 @@ enum Command {
     /// The key that seals this install's states, plans and sensitive outputs
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Secrets of this install, where they lie in a directory on this machine
+    #[command(subcommand)]
+    Secrets(secrets_command::SecretsCommand),
     /// Terraform's states of this install, opened on this machine
     #[command(subcommand)]
     State(StateCommand),
@@ -51,6 +56,8 @@ enum Command {
     Version,
     #[command(hide = true)]
     Execute { dir: PathBuf },
+    #[command(hide = true)]
+    WatchHealth { dir: PathBuf },
     #[command(hide = true)]
     Shim { file: PathBuf },
     #[command(hide = true, subcommand)]
@@ -194,6 +201,17 @@ struct ToolArgs {
     /// The kubeconfig of the customer's cluster; in a pod, its service account by default
     #[arg(long, env = env::RUNNER_KUBECONFIG)]
     kubeconfig: Option<PathBuf>,
+    /// The customer's own registry, `HOST/PATH` (`http://HOST/PATH` without TLS): images are copied there, with the login that the host
+    /// keeps for it in docker's `config.json`; without one, pods pull images from the control plane's registry
+    #[arg(long, env = env::RUNNER_REGISTRY)]
+    registry: Option<String>,
+    /// Where the install's secrets lie: a directory with a file for each, or `vault:https://HOST:8200/MOUNT/FOLDER` (KV version 2);
+    /// `secrets` in the state directory by default
+    #[arg(long, env = env::RUNNER_SECRET_STORE)]
+    secret_store: Option<String>,
+    /// A file with the token for Vault; it is read anew for each request
+    #[arg(long, env = env::RUNNER_VAULT_TOKEN_FILE)]
+    vault_token_file: Option<PathBuf>,
 }
 
 impl From<ToolArgs> for Tools {
@@ -204,6 +222,9 @@ impl From<ToolArgs> for Tools {
             terraform_mirror: args.terraform_mirror,
             terraform_config: args.terraform_config,
             kubeconfig: args.kubeconfig,
+            registry: args.registry,
+            secret_store: args.secret_store,
+            vault_token_file: args.vault_token_file,
         }
     }
 }
@@ -258,6 +279,7 @@ fn main() -> ExitCode {
             };
         }
         Command::Execute { dir } => return on_runtime(execute::execute_with(&dir, &SessionFetcher)),
+        Command::WatchHealth { dir } => return on_runtime(watcher::run(&dir)),
         Command::Version => {
             println!("ferry-runner {} (protocol {})", env!("CARGO_PKG_VERSION"), model::constants::PROTOCOL);
             return ExitCode::SUCCESS;
@@ -269,6 +291,7 @@ fn main() -> ExitCode {
         Command::Explain(look) => describe(&look),
         Command::Key(command) => keys(command),
         Command::State(command) => states(command),
+        Command::Secrets(command) => secrets_command::run(command),
         Command::Disable(look) => switch(&look, false),
         Command::Enable(look) => switch(&look, true),
         Command::Reset(look) => reset(&look),

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use futures::future::BoxFuture;
-use model::Role;
+use model::{OrgId, Role};
 use registry::{Access, Grant, Principal, Registry, Settings};
 use std::sync::{Arc, PoisonError};
 use store::StoreError;
@@ -33,12 +33,24 @@ impl Access for ApiTokens {
     }
 }
 
-/// On the Runner listener nobody signs in: an execution asks for its token with a signed request.
-struct Nobody;
+/// On the Runner listener no person signs in: an execution asks for its token with a signed request, and pods of an install have the
+/// login that its runner was given.
+struct InstallPulls(AppState);
 
-impl Access for Nobody {
+impl Access for InstallPulls {
     fn check<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Option<Principal>, StoreError>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// An install that was forgotten pulls nothing any more.
+    fn may_pull<'a>(&'a self, org: &'a OrgId, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            match self.0.store().install(org, owner).await {
+                Ok(_) => Ok(true),
+                Err(StoreError::NotFound(_)) => Ok(false),
+                Err(other) => Err(other),
+            }
+        })
     }
 }
 
@@ -66,5 +78,5 @@ pub(crate) fn runner_router(state: &AppState) -> Router {
 }
 
 pub(crate) fn for_executions(state: &AppState) -> Registry {
-    registry(state, Nobody, &state.runner_url)
+    registry(state, InstallPulls(state.clone()), &state.runner_url)
 }

@@ -397,6 +397,7 @@ impl World {
                     state.keys = keys;
                 }
             }
+            Effect::Observe(_) => {}
             Effect::Exit(ending) => self.exit(uid, ending),
         }
     }

@@ -205,6 +205,7 @@ impl<W: Work> Flight<W> {
                 });
             }
             Effect::Remove(id) => drop(self.given.remove(&id)),
+            Effect::Observe(_) => {}
             Effect::Exit(ending) => work.ended(ending),
             Effect::Refuse(_)
             | Effect::RefuseUnreadable(_)

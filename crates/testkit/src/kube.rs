@@ -116,6 +116,11 @@ impl Cluster {
         format!("{}/pulled:1", self.registry())
     }
 
+    /// Makes an image of a folder on the node of a cluster of our own (`needs!(KubeOwn)`). Its entry point is a JSON list.
+    pub fn image(&self, name: &str, folder: &Path, entry_point: &str) {
+        script(&["image", name, &folder.display().to_string(), entry_point]);
+    }
+
     /// Kills a part of a cluster of our own (`needs!(KubeOwn)`): `etcd`, `apiserver`, `controllers`, `scheduler`, `containerd`,
     /// `kubelet`, `proxy` or `registry`. It is started again when the value is dropped.
     pub fn kill(&self, part: &'static str) -> Killed {

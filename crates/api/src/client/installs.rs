@@ -4,8 +4,8 @@ use reqwest::Method;
 
 use super::{Client, Result, encode, segment};
 use crate::control::{
-    AddInstallLabels, CreateInstall, Install, InstallConfig, RemoveInstallLabels, ToggleInstallComponent,
-    UpdateInstallConfig, WorkflowStarted,
+    AddInstallLabels, CreateInstall, FleetHealth, HealthTransition, Install, InstallConfig, InstallHealth,
+    PushHealthCheck, RemoveInstallLabels, ToggleInstallComponent, UpdateInstallConfig, WorkflowStarted,
 };
 
 fn path(install: &str, rest: &str) -> String {
@@ -71,5 +71,54 @@ impl Client {
         body: &ToggleInstallComponent,
     ) -> Result<WorkflowStarted> {
         self.json(self.post(path(install, &format!("components/{}/toggle", segment(component))), body)?).await
+    }
+
+    /// How well the components of an install are, with bars for so many days.
+    pub async fn install_health(&self, install: &str, days: Option<u32>) -> Result<InstallHealth> {
+        let mut call = self.get(path(install, "health"));
+        call.push("days", days.map(|days| days.to_string()));
+        self.json(call).await
+    }
+
+    /// How many installs that a selector takes are how well.
+    pub async fn fleet_health(&self, selector: Option<&str>) -> Result<FleetHealth> {
+        let mut call = self.get("/v1/installs/health");
+        call.push("labels", selector.map(str::to_owned));
+        self.json(call).await
+    }
+
+    /// Verdicts that became others, newest first, and whether there are more.
+    pub async fn health_history(
+        &self,
+        install: &str,
+        component: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<HealthTransition>, bool)> {
+        let mut call = self.get(path(install, "health/history"));
+        call.push("component", component.map(str::to_owned));
+        let mut found = self.pages(call, limit + 1).await?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        Ok((found, more))
+    }
+
+    /// Tells what a check has found out about a component.
+    pub async fn push_health_check(
+        &self,
+        install: &str,
+        component: &str,
+        name: &str,
+        body: &PushHealthCheck,
+    ) -> Result<InstallHealth> {
+        let rest = format!("components/{}/health/checks/{}", segment(component), segment(name));
+        let mut call = self.call(Method::PUT, path(install, &rest));
+        call.body = Some(("application/json", encode(body)?));
+        self.json(call).await
+    }
+
+    /// Forgets a check of a component.
+    pub async fn delete_health_check(&self, install: &str, component: &str, name: &str) -> Result<InstallHealth> {
+        let rest = format!("components/{}/health/checks/{}", segment(component), segment(name));
+        self.json(self.call(Method::DELETE, path(install, &rest))).await
     }
 }

@@ -75,6 +75,11 @@ pub enum Installs {
     ///
     /// Changes nothing unless `--reconcile` is given. Exits with 9 if something has drifted.
     Drift(Drift),
+    /// Show how well the components of an install are
+    ///
+    /// Verdicts: healthy, progressing, degraded (it works, but not as it should), unhealthy (it does not serve), unknown (nobody can
+    /// tell), not-applicable. Uptime is that of the last 90 days; time of which nothing is known does not count.
+    Health(InstallHealth),
     /// Change an install's approvals, components or name
     Set(SetInstall),
     /// Change the labels of an install
@@ -106,6 +111,14 @@ pub enum Installs {
         #[arg(value_parser = name)]
         name: String,
     },
+    /// List the secrets of an install: which have a value, how long it is, and where it was written
+    Secrets {
+        /// Install, by name or id
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Copy the secrets of an install from the customer's store to its cluster
+    SyncSecrets(SyncSecrets),
     /// List the schedules of an install and their last runs
     Schedules {
         /// Install, by name or id
@@ -273,6 +286,15 @@ pub struct Reprovision {
 }
 
 #[derive(Debug, Clone, Args)]
+pub struct SyncSecrets {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Debug, Clone, Args)]
 pub struct Deprovision {
     /// Install, by name or id
     #[arg(value_parser = name)]
@@ -337,4 +359,23 @@ pub struct SetInstall {
     /// Turn off a component; repeatable
     #[arg(long, value_name = "COMPONENT")]
     pub disable: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct InstallHealth {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Show changes as they happen
+    #[arg(long, conflicts_with = "history")]
+    pub watch: bool,
+    /// Show how verdicts have changed, newest first
+    #[arg(long)]
+    pub history: bool,
+    /// Only the history of this component
+    #[arg(long, short, value_parser = name, requires = "history")]
+    pub component: Option<String>,
+    /// Most lines of history
+    #[arg(long, default_value_t = 30, requires = "history")]
+    pub limit: usize,
 }

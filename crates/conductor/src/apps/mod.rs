@@ -217,7 +217,7 @@ impl Conductor {
             "sandbox": sandbox,
             "install_stack": stack,
             "components": components,
-            "secrets": {},
+            "secrets": parts.get(model::secrets::SECRETS_PART).map_or_else(|| json!({}), |part| part["outputs"].clone()),
             "actions": { "populated": !workflows.is_empty(), "workflows": workflows },
             "runner": { "populated": true, "id": runner.id, "status": if matches!(self.presence(&runner), Presence::Online) { "active" } else { "offline" } },
             "cloud_account": cloud_account(&install.cloud),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use engine::WorkflowKind;
 use model::deploy::SealedValue;
-use model::kubernetes::ClusterSpec;
+use model::kubernetes::{ClusterSpec, Pulls};
 use model::papers::Order;
 use model::spec::{
     ActionSpec, JobSpec, Limits, Source, StepSpec, Work, check_env, check_secrets, check_steps, check_timeout,
@@ -103,6 +103,8 @@ pub(crate) struct Draft {
     pub(crate) secrets: Vec<String>,
     pub(crate) sealed: Vec<SealedValue>,
     pub(crate) cluster: Option<ClusterSpec>,
+    pub(crate) pulls: Option<Pulls>,
+    pub(crate) store_secrets: Vec<String>,
     pub(crate) role: Option<String>,
     pub(crate) work: Work,
     pub(crate) run: Option<NewRun>,
@@ -125,6 +127,8 @@ impl Draft {
             secrets: Vec::new(),
             sealed: Vec::new(),
             cluster: None,
+            pulls: None,
+            store_secrets: Vec::new(),
             role: None,
             work,
             run: None,
@@ -253,7 +257,9 @@ impl Conductor {
             }
         };
         let timeout_s = timeout.map_or(JobType::ActionsWorkflow.facts().timeout_s, |t| t.as_secs().max(1));
+        let store_secrets = self.store_secrets(&install).await?;
         let draft = Draft {
+            store_secrets,
             name: Some(synced.action.name),
             install: Some((install.id, install.app_id)),
             secrets: tree.secrets().into_iter().chain(synced.secrets).collect(),
@@ -338,7 +344,9 @@ impl Conductor {
         let builtin_env = builtin_env(&install, model::spec::AD_HOC);
         let spec =
             ActionSpec { steps: action.steps, builtin_env, run_env: action.run_env, override_env: BTreeMap::new() };
+        let store_secrets = self.store_secrets(&install).await?;
         let draft = Draft {
+            store_secrets,
             name: action.name,
             install: Some((install.id, install.app_id)),
             target: action.target,
@@ -365,6 +373,13 @@ impl Conductor {
         };
         let draft = Draft { install, priority: job.priority, ..Draft::new(job.work) };
         self.submit(draft, runner, actor, idem).await
+    }
+
+    /// Names of the secrets that the customer keeps for the app.
+    pub(crate) async fn store_secrets(&self, install: &Install) -> Result<Vec<String>> {
+        let document = self.document_of(install).await?;
+        let secrets = document.iter().flat_map(|document| &document.config.secrets);
+        Ok(secrets.map(|secret| secret.name.clone()).collect())
     }
 
     pub(crate) async fn submit(
@@ -395,6 +410,8 @@ impl Conductor {
             secrets: draft.secrets,
             sealed: draft.sealed,
             cluster: draft.cluster,
+            pulls: draft.pulls,
+            store_secrets: draft.store_secrets,
             trace: crate::trace::current(),
             work: draft.work,
         };

@@ -454,20 +454,25 @@ impl Conductor {
             build: build.id.clone(),
             why: said(&build.description, "not yet"),
         })?;
-        let spec = SyncSpec {
-            build_id: build.id.clone(),
-            component: build.component.clone(),
-            from: self.repository(&build.org_id, &build.app_id, &build.component_id),
-            digest,
-            to,
-            tag: build.same_as.clone().unwrap_or_else(|| build.id.clone()).to_string(),
-        };
+        let spec = self.sync_spec(build, digest, to);
         let draft = Draft {
             name: Some(format!("sync {}", build.component)),
             install: Some((install.id, install.app_id)),
             ..Draft::new(Work::OciSync(spec))
         };
         self.submit(draft, runner, actor, idem).await
+    }
+
+    /// The copy of what a build has made.
+    pub(crate) fn sync_spec(&self, build: &Build, digest: Digest, to: Option<Repository>) -> SyncSpec {
+        SyncSpec {
+            build_id: build.id.clone(),
+            component: build.component.clone(),
+            from: self.repository(&build.org_id, &build.app_id, &build.component_id),
+            digest,
+            to,
+            tag: build.same_as.clone().unwrap_or_else(|| build.id.clone()).to_string(),
+        }
     }
 
     /// Writes down builds whose jobs have ended, and plans those of configs that nobody has planned.

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use config::{ComponentKind, HelmChart, KubernetesManifest, TerraformModule};
+use config::{ComponentKind, HelmChart, Job, KubernetesManifest, TerraformModule};
 use engine::Step;
-use model::build::Repository;
+use model::build::{Repository, SyncSpec};
 use model::deploy::{Deploy, DeployOperation, SealedValue};
-use model::kubernetes::{ClusterSpec, HelmSpec, ManifestSource, ManifestSpec, ReleaseStorage, Rollout};
+use model::kubernetes::{ClusterSpec, HelmSpec, ManifestSource, ManifestSpec, ReleaseStorage, Rollout, RunSpec};
 use model::spec::Source;
 use model::terraform::{Module, Program, TerraformSpec};
 use model::time::parse_duration;
 use model::{ConfigId, Digest, JobType, Timestamp, WorkspaceId};
 use serde_json::{Value, json};
-use store::{BuildStatus, EntityKind};
+use store::{Build, BuildStatus, EntityKind};
 
 use super::context::{WorkflowContext, unsupported};
 use super::deploys::NotYet;
@@ -31,7 +31,12 @@ enum What {
     Terraform(Terraform),
     Helm { repository: Repository, digest: Digest, chart: Box<HelmChart> },
     Manifest { source: ManifestSource, kind: Box<KubernetesManifest> },
+    Image(Box<SyncSpec>),
+    Job(Box<Job>),
 }
+
+/// How often a pod of a Job that fails is followed by another one.
+const JOB_RETRIES: u32 = 3;
 
 struct Terraform {
     version: String,
@@ -52,7 +57,8 @@ impl Settings {
             What::Helm { digest, .. } | What::Manifest { source: ManifestSource::Artifact { digest, .. }, .. } => {
                 Some(digest.clone())
             }
-            What::Manifest { source: ManifestSource::Text { .. }, .. } => None,
+            What::Image(sync) => Some(sync.digest.clone()),
+            What::Manifest { source: ManifestSource::Text { .. }, .. } | What::Job(_) => None,
         }
     }
 
@@ -77,6 +83,12 @@ impl Settings {
                 };
                 json!({ "namespace": kind.namespace, "manifest": text })
             }
+            What::Image(_) => json!({}),
+            What::Job(job) => json!({
+                "image_url": job.image_url, "tag": job.tag, "command": job.cmd, "args": job.args, "env": job.env_vars,
+                "namespace": job.namespace.as_deref().unwrap_or("{{ .nuon.install.id }}"),
+                "service_account": job.service_account,
+            }),
         }
     }
 
@@ -117,6 +129,18 @@ impl Settings {
                 namespace: text("namespace"),
                 rollout: Rollout { wait: kind.wait.unwrap_or(true), rollback: false, ignore: kind.ignore_changes },
             })),
+            What::Image(sync) => model::spec::Work::OciSync(*sync),
+            What::Job(job) => model::spec::Work::JobDeploy(Box::new(RunSpec {
+                deploy,
+                name: target.trim_start_matches("components/").to_owned(),
+                namespace: text("namespace"),
+                image: image(&text("image_url"), &text("tag")),
+                command: texts(target, &rendered["command"])?,
+                args: texts(target, &rendered["args"])?,
+                env: texts(target, &rendered["env"])?,
+                service_account: rendered["service_account"].as_str().map(str::to_owned),
+                retries: job.retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or(JOB_RETRIES),
+            })),
         })
     }
 }
@@ -138,6 +162,14 @@ fn storage(text: &str) -> std::result::Result<ReleaseStorage, String> {
         "" | "configmap" | "configmaps" => Ok(ReleaseStorage::Configmap),
         "secret" | "secrets" | "nuon" => Ok(ReleaseStorage::Secret),
         other => Err(format!("`storage_driver` is `{other}`: use `configmap` or `secret`")),
+    }
+}
+
+/// An image by its tag, or by its digest where the tag is one.
+fn image(url: &str, tag: &str) -> String {
+    match tag.starts_with("sha256:") {
+        true => format!("{url}@{tag}"),
+        false => format!("{url}:{tag}"),
     }
 }
 
@@ -200,11 +232,14 @@ impl WorkflowContext<'_> {
                 };
                 (What::Manifest { source, kind: Box::new(kind.clone()) }, JobType::KubernetesManifestDeploy)
             }
-            ComponentKind::DockerBuild(_)
-            | ComponentKind::ContainerImage(_)
-            | ComponentKind::Pulumi(_)
-            | ComponentKind::Job(_)
-            | ComponentKind::Unknown => {
+            ComponentKind::DockerBuild(_) | ComponentKind::ContainerImage(_) => {
+                match self.image_settings(config_id, name).await? {
+                    Ok(sync) => (What::Image(Box::new(sync)), JobType::OciSync),
+                    Err(not_yet) => return Ok(Err(not_yet)),
+                }
+            }
+            ComponentKind::Job(job) => (What::Job(Box::new(job.clone())), JobType::JobDeploy),
+            ComponentKind::Pulumi(_) | ComponentKind::Unknown => {
                 let text = unsupported(&format!("deploying a {}", component.kind.name()));
                 return Ok(Err(NotYet::Fails(text)));
             }
@@ -220,6 +255,19 @@ impl WorkflowContext<'_> {
         config_id: &ConfigId,
         name: &str,
     ) -> Result<std::result::Result<(Repository, Digest), NotYet>> {
+        let found = self.build_of(config_id, name).await?;
+        Ok(found.map(|(build, digest)| {
+            let repository = self.conductor.repository(&build.org_id, &build.app_id, &build.component_id);
+            (repository, digest)
+        }))
+    }
+
+    /// The good build of a component at a config, and the digest of what it made.
+    pub(super) async fn build_of(
+        &self,
+        config_id: &ConfigId,
+        name: &str,
+    ) -> Result<std::result::Result<(Build, Digest), NotYet>> {
         let (conductor, org) = (self.conductor, &self.install.org_id);
         let config = conductor.store.config(org, &self.install.app_id, config_id).await?;
         let entity = conductor.store.entity(org, Some(&self.install.app_id), EntityKind::Component, name).await?;
@@ -230,9 +278,7 @@ impl WorkflowContext<'_> {
         let artifact = build.artifact.as_ref().and_then(|artifact| Digest::parse(&artifact.digest).ok());
         Ok(match (build.status, artifact) {
             (BuildStatus::Open, _) => Err(NotYet::Waits(format!("waits for build {} of {name}", build.id))),
-            (BuildStatus::Active, Some(digest)) => {
-                Ok((conductor.repository(org, &self.install.app_id, &entity.id), digest))
-            }
+            (BuildStatus::Active, Some(digest)) => Ok((build, digest)),
             _ => {
                 let text = format!("build {} of {name} did not succeed: {}", build.id, build.description);
                 Err(NotYet::Fails(text))
@@ -252,7 +298,7 @@ impl WorkflowContext<'_> {
 }
 
 /// The component that puts the cluster of a context out.
-pub(super) fn context_component(config: &config::AppConfig, context: Option<&str>) -> Option<String> {
+pub(crate) fn context_component(config: &config::AppConfig, context: Option<&str>) -> Option<String> {
     let name = context?;
     let found = config.kubernetes_contexts.iter().find(|known| known.name == name);
     found.map(|context| context.component.clone())

@@ -170,8 +170,9 @@ impl<'a> WorkflowContext<'a> {
         }
         match &step.work {
             Work::Action { .. } | Work::Script { .. } => self.job(workflow, step).await,
-            Work::SyncSecrets if self.document().await?.config.secrets.is_empty() => Ok(Known::Ended(Ended::Success)),
-            Work::SyncSecrets => Ok(fails("syncing secrets")),
+            Work::SyncSecrets | Work::RemoveSecrets => self.secrets(workflow, step).await,
+            Work::SyncImage { .. } => self.image(workflow, step).await,
+            Work::VerifyHealth { component } => self.verify_health(workflow, step, component, now).await,
             Work::SandboxPlan { .. }
             | Work::SandboxApply { .. }
             | Work::ComponentPlan { .. }
@@ -515,7 +516,8 @@ impl<'a> WorkflowContext<'a> {
         let now = self.conductor.now();
         let running = workflow.steps.iter().filter(|step| step.status == StepStatus::InProgress);
         let of = |step: &Step| {
-            if step.work.is_wait() {
+            let plays = self.simulated && matches!(step.work, Work::VerifyHealth { .. });
+            if step.work.is_wait() && !plays {
                 Some(now.plus_s(WAIT_S))
             } else if self.simulated {
                 let lasts_ms = self.simulation.draw(&self.install.name, step).lasts_ms;

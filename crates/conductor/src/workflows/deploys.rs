@@ -12,17 +12,19 @@ use model::deploy::{
 };
 use model::kubernetes::ClusterSpec;
 use model::spec::JobSpec;
-use model::{ConfigId, JobId, JobState, PartStatus, WorkspaceId, constants};
+use model::{ConfigId, JobId, JobState, JobType, PartStatus, WorkspaceId, constants};
 use serde_json::{Map, Value, json};
 use store::{Job, StoreError};
 
 use super::components::Settings;
 use super::context::{Known, TRIED_INPUTS, WorkflowContext, plan_of, plan_step_of};
 use super::deployed::status_of;
+use super::images::PULLS;
 use super::policies;
 use crate::Document;
 use crate::apps::sealed::{SEALED, remembered};
 use crate::error::{Error, Result, WorkflowError};
+use crate::health::OBJECTS;
 use crate::jobs::Draft;
 use crate::registry::recipes::policy_spec;
 
@@ -62,13 +64,7 @@ impl WorkflowContext<'_> {
                 && let Err(not_yet) = self.settings_of(step).await?
             {
                 self.jobless.retain(|id| *id != step.id);
-                return Ok(match not_yet {
-                    NotYet::Waits(reason) => {
-                        self.waits = true;
-                        Known::Reason(reason)
-                    }
-                    NotYet::Fails(reason) => Known::Ended(Ended::Failed(reason)),
-                });
+                return Ok(self.not_yet(not_yet));
             }
             return Ok(known);
         };
@@ -213,7 +209,7 @@ impl WorkflowContext<'_> {
         let generation = part["generation"].as_u64().unwrap_or_default() + 1;
         let plan = plan_of(workflow, step);
         let content = plan.and_then(|plan| plan.basis.split('@').next()).unwrap_or_default().to_owned();
-        let value = if step.work.is_teardown() {
+        let mut value = if step.work.is_teardown() {
             json!({ "status": PartStatus::Inactive.as_str(), "generation": generation, "outputs": {} })
         } else {
             let (version, id) = match self.is_about_deployed(step) {
@@ -226,11 +222,15 @@ impl WorkflowContext<'_> {
                 "config_version": version, "config_id": id, "inputs_version": self.inputs_version(&part, step).await?,
                 "applied_us": self.conductor.now().micros(),
             });
-            if let Some(sealed) = told.get(SEALED) {
-                value[SEALED] = sealed.clone();
+            for known in [SEALED, OBJECTS] {
+                if let Some(told) = told.get(known) {
+                    value[known] = told.clone();
+                }
             }
             value
         };
+        // A teardown leaves the Secrets for pulls: the last step of a deprovision takes them away.
+        value[PULLS] = self.pulls_of(step, &part, &value).await?;
         self.note_part(target, value);
         Ok(())
     }
@@ -265,6 +265,12 @@ impl WorkflowContext<'_> {
         let last = executions.into_iter().find(|execution| execution.epoch == job.epoch);
         let progress: Vec<ResourceProgress> =
             last.into_iter().flat_map(|execution| execution.steps).flat_map(|step| step.resources).collect();
+        if job.job_type == JobType::JobDeploy {
+            return Ok(format!(
+                "the outcome of job {} is unknown: its Kubernetes Job may still run. Run `ferry steps retry {}`: the new plan finds the Job, waits for it or takes what it did, and starts no second one",
+                job.id, step.id
+            ));
+        }
         let target = step.work.target();
         let saved = match store.find_workspace(&self.install.id, &target).await? {
             Some(workspace) => store.last_saved(org, &workspace.id, &job.id).await?,
@@ -369,6 +375,8 @@ impl WorkflowContext<'_> {
             secrets,
             sealed,
             cluster,
+            pulls: self.pulls(&document).await?,
+            store_secrets: document.config.secrets.iter().map(|secret| secret.name.clone()).collect(),
             role: step.role.clone(),
             step_id: Some(step.id.clone()),
             timeout_s: timeout_s.min(constants::ACTION_TIMEOUT_MAX_S),

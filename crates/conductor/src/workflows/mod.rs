@@ -5,8 +5,11 @@ mod components;
 mod context;
 mod deployed;
 mod deploys;
+mod health;
+mod images;
 mod policies;
 mod scripts;
+mod secrets;
 mod simulate;
 pub(crate) mod start;
 
@@ -17,6 +20,7 @@ use std::time::Duration;
 use engine::{
     Context, Ended, Event, Held, Lock, OnError, Refused, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
 };
+use model::secrets::SECRETS_PART;
 use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, TraceContext, WorkflowId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
@@ -29,7 +33,9 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{AppError, Error, Result, WorkflowError};
 use crate::reconcile::go_on;
 use crate::{Conductor, trace};
+pub(crate) use components::context_component;
 use context::{Known, WorkflowContext};
+use images::PULLS;
 
 /// Steps of one workflow that may be in progress at once.
 const PARALLEL: usize = 16;
@@ -242,7 +248,9 @@ impl Conductor {
         let disabled = disabled(install, &document.config);
         let sandbox_deployed = parts.get("sandbox").is_some_and(is_there);
         let (config_of, deployed) = (&document.config, &deployed);
-        let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, now };
+        let secrets_written =
+            parts.get(SECRETS_PART).is_some_and(is_there) || parts.values().any(|part| part[PULLS].is_array());
+        let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, secrets_written, now };
         let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
         let steps = steps.map_err(|error| match error {
             engine::PlanError::Needed { component, dependents } => {
@@ -359,11 +367,15 @@ impl Conductor {
             scene.settle_passed_by(&workflow).await?;
             let due_at = scene.due(workflow.due(&cx), &workflow);
             let change = change(&loaded, &workflow, scene.outbox(), due_at, moves, actor, now)?;
+            let changes_parts = !change.parts.is_empty();
             let row = WorkflowRow { version: loaded.row.version + 1, ..change.row.clone() };
             match self.store.change_workflow(change).await {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) => return Err(error.into()),
+            }
+            if changes_parts {
+                self.store.wake_runner(&scene.install.runner_id);
             }
             let workflow = Arc::new(workflow);
             self.workflows.put(row.version, Arc::clone(&workflow));

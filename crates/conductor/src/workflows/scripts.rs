@@ -22,6 +22,8 @@ impl WorkflowContext<'_> {
                 self.start_action(step, action, trigger, component.as_deref()).await
             }
             Work::Script { runbook, index } => self.start_script(step, runbook, *index).await,
+            Work::SyncImage { .. } => self.start_image(step).await,
+            Work::SyncSecrets | Work::RemoveSecrets => self.start_secrets(step).await,
             work if work.is_plan() || work.is_apply() => Box::pin(self.start_deploy(workflow, step)).await,
             _ => return Ok(None),
         };

@@ -62,6 +62,15 @@ impl ComponentKind {
         }
     }
 
+    /// When it counts as healthy, where the app says so.
+    pub fn health(&self) -> Option<&Health> {
+        match self {
+            Self::HelmChart(kind) => kind.health.as_ref(),
+            Self::KubernetesManifest(kind) => kind.health.as_ref(),
+            _ => None,
+        }
+    }
+
     /// An image is brought to the install; there is nothing to plan.
     pub fn is_image(&self) -> bool {
         matches!(self, ComponentKind::DockerBuild(_) | ComponentKind::ContainerImage(_))
@@ -429,18 +438,24 @@ tables! {
     }
     one of OneOf::exactly(SOURCES);
 
-    /// A Kubernetes Job. Use an action.
+    /// An image that runs as a Kubernetes Job until it ends: once for each version of its image, command, arguments and environment.
     Job with ComponentCommon {
         /// The image without its tag.
         image_url: String = text().required().rendered();
         /// The tag.
         tag: String = text().required().rendered();
         /// Command of the container.
-        cmd: Vec<String> = texts();
+        cmd: Vec<String> = texts().rendered();
         /// Arguments of the command.
-        args: Vec<String> = texts();
+        args: Vec<String> = texts().rendered();
         /// Environment of the container.
         env_vars: Texts = map().rendered();
+        /// Namespace of the Job; it is made where it is missing. The install's id where nothing is said.
+        namespace: Option<String> = text().rendered();
+        /// Service account of its pods.
+        service_account: Option<String> = text().rendered();
+        /// How often a pod that fails is followed by another one; 3 where nothing is said.
+        retries: Option<i64> = retries();
     }
 
     /// A directory of a git repository.

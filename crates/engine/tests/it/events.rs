@@ -380,7 +380,7 @@ fn a_teardown_may_go_on_after_an_error() {
     run.end("await runner healthy", Ended::Success);
     run.end("plan teardown web", Ended::Failed("no".into()));
     // What it needs stays, and so does the sandbox; the rest goes on.
-    for name in ["teardown web", "plan teardown api", "teardown db", "deprovision sandbox plan"] {
+    for name in ["teardown web", "plan teardown api", "teardown db", "remove secrets", "deprovision sandbox plan"] {
         assert_eq!(run.status(name), StepStatus::NotAttempted, "{name}");
     }
     run.plan("plan teardown queue", CHANGE);
@@ -398,6 +398,7 @@ fn a_teardown_may_go_on_after_an_error() {
     run.tell(Event::Skip { step, by: "ann".into() }).expect("told");
     run.plan("plan teardown db", CHANGE);
     run.end("teardown db", Ended::Success);
+    run.end("remove secrets", Ended::Success);
     run.plan("deprovision sandbox plan", CHANGE);
     run.end("deprovision sandbox apply plan", Ended::Success);
     run.end("post-deprovision: third", Ended::Success);
@@ -419,9 +420,13 @@ fn a_teardown_that_is_skipped_keeps_what_it_stands_on() {
             let step = run.step("teardown web").id.clone();
             run.tell(Event::Skip { step, by: "ann".into() }).expect("skipped");
         }
-        for name in
-            ["plan teardown api", "plan teardown db", "deprovision sandbox plan", "deprovision sandbox apply plan"]
-        {
+        for name in [
+            "plan teardown api",
+            "plan teardown db",
+            "remove secrets",
+            "deprovision sandbox plan",
+            "deprovision sandbox apply plan",
+        ] {
             assert_eq!(run.status(name), StepStatus::AutoSkipped, "{name}");
             assert!(run.step(name).reason.ends_with("what it needs is kept"), "{}", run.step(name).reason);
         }

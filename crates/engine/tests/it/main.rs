@@ -1,6 +1,7 @@
 //! The engine: what steps there are, and that no order of events leads astray.
 
 mod events;
+mod health;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -72,7 +73,14 @@ pub(crate) fn workflow(kind: WorkflowKind, on_error: OnError) -> Workflow {
     let request = Request { kind, plan_only: false, deployed: false };
     let (config, disabled) = (app(), names(&[]));
     let deployed = names(&["web", "api", "db", "queue", "img"]);
-    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };
+    let at = Situation {
+        config: &config,
+        disabled: &disabled,
+        deployed: &deployed,
+        sandbox_deployed: true,
+        secrets_written: false,
+        now: NOW,
+    };
     let steps = engine::plan(&request, at, &mut ids()).expect("steps");
     let id = WorkflowId::new(NOW, 1);
     Workflow { id, request, on_error, approve_all: None, cancelled_by: None, steps: steps.into_iter().collect() }

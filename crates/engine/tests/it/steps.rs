@@ -7,7 +7,14 @@ use super::{NOW, app, ids, names};
 fn steps(kind: K, plan_only: bool) -> Result<Vec<Step>, PlanError> {
     let (config, disabled) = (app(), names(&["queue"]));
     let deployed = names(&["api", "db", "img", "gone"]);
-    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };
+    let at = Situation {
+        config: &config,
+        disabled: &disabled,
+        deployed: &deployed,
+        sandbox_deployed: true,
+        secrets_written: false,
+        now: NOW,
+    };
     engine::plan(&Request { kind, plan_only, deployed: false }, at, &mut ids())
 }
 
@@ -105,7 +112,14 @@ fn what_others_need_is_not_torn_down_in_passing() {
 #[test]
 fn dependents_that_are_switched_off_go_first() {
     let (config, disabled, deployed) = (app(), names(&["api", "db"]), names(&["api", "db"]));
-    let at = Situation { config: &config, disabled: &disabled, deployed: &deployed, sandbox_deployed: true, now: NOW };
+    let at = Situation {
+        config: &config,
+        disabled: &disabled,
+        deployed: &deployed,
+        sandbox_deployed: true,
+        secrets_written: false,
+        now: NOW,
+    };
     let kind = K::TeardownComponent { component: "db".into(), with_dependents: false, force: false };
     let steps = engine::plan(&Request { kind, plan_only: false, deployed: false }, at, &mut ids()).expect("steps");
     let torn: Vec<&str> = steps.iter().filter(|step| step.work.is_apply()).map(|step| step.name.as_str()).collect();
@@ -117,7 +131,14 @@ fn a_sandbox_that_the_app_has_no_longer_is_torn_down_once() {
     let (mut config, none) = (app(), names(&[]));
     config.sandbox = None;
     let count = |sandbox_deployed| {
-        let at = Situation { config: &config, disabled: &none, deployed: &none, sandbox_deployed, now: NOW };
+        let at = Situation {
+            config: &config,
+            disabled: &none,
+            deployed: &none,
+            sandbox_deployed,
+            secrets_written: false,
+            now: NOW,
+        };
         let request = Request { kind: K::Deprovision, plan_only: false, deployed: false };
         let steps = engine::plan(&request, at, &mut ids()).expect("steps");
         steps.iter().filter(|step| step.name == "deprovision sandbox apply plan").count()
@@ -133,5 +154,38 @@ fn slots_are_in_order() {
             assert_eq!(step.slot as usize, at);
             assert!(step.after.iter().all(|slot| *slot < step.slot), "{step:?}");
         }
+    }
+}
+
+/// A component whose health is waited for: after its hooks, and what needs it comes later still.
+#[test]
+fn a_gate_is_the_last_step_of_its_component() {
+    let mut config = app();
+    let api = config.components.iter_mut().find(|component| component.common.name == "api").expect("a chart");
+    let gate = serde_json::json!({ "block_deploy": true });
+    match &mut api.kind {
+        config::ComponentKind::HelmChart(chart) => chart.health = serde_json::from_value(gate).ok(),
+        other => panic!("{other:?}"),
+    }
+    let (disabled, deployed) = (names(&[]), names(&[]));
+    let at = Situation {
+        config: &config,
+        disabled: &disabled,
+        deployed: &deployed,
+        sandbox_deployed: true,
+        secrets_written: false,
+        now: NOW,
+    };
+    for (plan_only, expected) in [(false, 1), (true, 0)] {
+        let request = Request { kind: K::DeployComponents { components: Vec::new() }, plan_only, deployed: false };
+        let steps = engine::plan(&request, at, &mut ids()).expect("steps");
+        let gates: Vec<&Step> = steps.iter().filter(|step| step.name == "verify health api").collect();
+        assert_eq!(gates.len(), expected);
+        let Some(gate) = gates.first() else { continue };
+        let of_group: Vec<&Step> = steps.iter().filter(|step| step.group == gate.group).collect();
+        assert_eq!(of_group.last().map(|step| step.slot), Some(gate.slot));
+        let web =
+            steps.iter().find(|step| step.name == "sync and plan web" || step.name.contains("web: ")).expect("web");
+        assert!(web.after.contains(&gate.slot), "what needs it waits for it: {web:?}");
     }
 }

@@ -103,10 +103,14 @@ fn body_of(method: &str, path: &str) -> Value {
             | "/v1/runners/{runner_id}/revoke"
             | "/v1/runners/{runner_id}/join-commands",
         ) => Value::Null,
+        ("put", "/v1/installs/{install_id}/components/{component}/health/checks/{name}") => {
+            json!({ "status": "healthy" })
+        }
         ("get", _)
         | (
             "delete",
             "/v1/tokens/{token_id}"
+            | "/v1/installs/{install_id}/components/{component}/health/checks/{name}"
             | "/v1/log-streams/{log_stream_id}"
             | "/v1/source-logins/by-prefix"
             | "/v1/apps/{app_id}"
@@ -206,6 +210,8 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{deploy_id}", "dpl00000000000000000000000")
         .replace("{runbook_id}", "rbk00000000000000000000000")
         .replace("{phone_home_id}", "phs_wrong")
+        .replace("{component}", "web")
+        .replace("{name}", "smoke")
         .replace("{workspace_id}", &things.workspace)
         .replace("{state_id}", "tfr00000000000000000000000")
         .replace("{secret_id}", "var00000000000000000000000")

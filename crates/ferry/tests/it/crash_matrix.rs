@@ -61,7 +61,7 @@ impl Cell {
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     // What happens to Terraform, and to a cluster, is in matrices of their own.
-    let elsewhere = |story| matches!(story, Story::Plan | Story::Apply | Story::Rollout);
+    let elsewhere = |story| matches!(story, Story::Plan | Story::Apply | Story::Rollout | Story::Copy);
     for point in POINTS.iter().filter(|point| !elsewhere(point.story)) {
         for victim in EACH {
             if !victim.is_executor() || point.executor.is_some() {
@@ -136,7 +136,7 @@ impl Lane {
         let submit = tokio::spawn(submit(self.submission(cell, &name)));
         match story {
             Story::Join => self.start_runner(),
-            Story::Action | Story::Plan | Story::Apply | Story::Rollout => {}
+            Story::Action | Story::Plan | Story::Apply | Story::Rollout | Story::Copy => {}
             Story::Running | Story::Adopt | Story::Silence | Story::Seal => {
                 self.system.until_witness(&name, "one").await;
                 if story == Story::Adopt {

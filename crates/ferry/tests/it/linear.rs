@@ -89,6 +89,7 @@ async fn poll(round: &Round, client: &SessionClient, seq: u64, held: &[usize], c
         free: BTreeMap::from([(JobGroup::Actions, 4)]),
         held: held.iter().map(listed).collect(),
         cancels_known: vec![],
+        watch: None,
         settings_version: 1,
         report: RunnerReport { disk_free_bytes: u64::MAX, ..RunnerReport::default() },
         no_wait: true,

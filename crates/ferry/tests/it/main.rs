@@ -34,6 +34,7 @@ mod security;
 mod states;
 mod telemetry;
 mod terraform;
+mod vault;
 mod versions;
 mod workflows;
 

@@ -43,6 +43,7 @@ fn poll() -> PollRequest {
         free: Default::default(),
         held: vec![],
         cancels_known: vec![],
+        watch: None,
         settings_version: 1,
         report: RunnerReport::default(),
         no_wait: true,

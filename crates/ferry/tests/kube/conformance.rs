@@ -4,6 +4,7 @@ use api::control::SettleJob;
 use model::Outcome;
 use needs::needs;
 use serde_json::{Value, json};
+use testkit::kube::images;
 
 use crate::stage::{Stage, config_map, ended, newest};
 
@@ -15,6 +16,7 @@ enum Kind {
     Manifest,
     Helm,
     Terraform,
+    Job,
     /// `test_deployer.rs` of the runner.
     File,
 }
@@ -30,6 +32,14 @@ impl Kind {
                 &["executor.before_apply", "executor.intent_saved", "executor.helm_ended", "executor.applied"]
             }
             Self::Terraform => &["executor.before_apply", "executor.applied"],
+            Self::Job => &[
+                "executor.before_apply",
+                "executor.intent_saved",
+                "executor.job_started",
+                "executor.job_pod_seen",
+                "executor.job_ended",
+                "executor.applied",
+            ],
             Self::File => &["executor.before_apply", "executor.intent_saved", "executor.applied"],
         }
     }
@@ -52,6 +62,7 @@ impl Kind {
                     ),
                 );
             }
+            Self::Job => stage.program("it", &format!("args = [\"-c\", \"echo {number}\"]"), images::SHELL),
             Self::File => {
                 let spec = json!({ "path": stage.system.witness("file"), "text": number.to_string() });
                 let object = json!({ "apiVersion": "ferry.test/v1", "kind": "File", "metadata": { "name": "it" }, "spec": spec });
@@ -70,6 +81,16 @@ impl Kind {
                 serde_json::from_slice::<Value>(&thing).unwrap()["size"].to_string()
             }
             Self::File => fs_err::read_to_string(stage.system.witness("file")).ok()?,
+            // The last one that has run well.
+            Self::Job => {
+                let jobs = stage.namespace.kubectl_json(&["get", "jobs"])["items"].take();
+                let complete = |job: &&Value| job["status"]["succeeded"] == 1;
+                let run =
+                    |job: &&Value| job["metadata"]["annotations"]["ferry.dev/run"].as_str().unwrap().parse::<u64>();
+                let last = jobs.as_array().unwrap().iter().filter(complete).max_by_key(|job| run(job).unwrap())?;
+                let said = &last["spec"]["template"]["spec"]["containers"][0]["args"][1];
+                said.as_str().unwrap().trim_start_matches("echo ").to_owned()
+            }
             Self::Manifest | Self::Helm => {
                 stage.object("configmap", "it")?["data"]["word"].as_str().unwrap().to_owned()
             }
@@ -77,7 +98,7 @@ impl Kind {
         Some(text.parse().unwrap())
     }
 
-    /// Somebody else changes the world.
+    /// Somebody else changes the world. What has run can't be changed, so a Job has no drift, whatever becomes of its object.
     fn meddle(self, stage: &Stage, number: u32) {
         match self {
             Self::Terraform => {
@@ -85,6 +106,7 @@ impl Kind {
                 fs_err::write(stage.system.witness("world/it.json"), thing).unwrap();
             }
             Self::File => fs_err::write(stage.system.witness("file"), number.to_string()).unwrap(),
+            Self::Job => drop(stage.namespace.kubectl(&["delete", "jobs", "--all"])),
             Self::Manifest | Self::Helm => {
                 stage.patch("configmap", "it", &json!({ "data": { "word": number.to_string() } }));
             }
@@ -221,6 +243,10 @@ impl Test {
         let before = self.number();
         assert_eq!(stage.look("it").await.status.status, "no-drift");
         self.kind.meddle(stage, 99);
+        if self.kind == Kind::Job {
+            assert_eq!(stage.look("it").await.status.status, "no-drift", "it has run, whatever was deleted since");
+            return;
+        }
         assert_eq!(stage.look("it").await.status.status, "drifted");
         assert_eq!(self.number(), Some(99), "looking changes nothing");
         stage.reconciled("it").await;
@@ -277,6 +303,13 @@ async fn charts_keep_to_the_contract() {
 async fn modules_keep_to_the_contract() {
     needs!(Kube);
     keeps_to_the_contract(Kind::Terraform).await;
+}
+
+/// A rollback runs the earlier version again: what it did then may have been undone since.
+#[tokio::test]
+async fn jobs_keep_to_the_contract() {
+    needs!(KubeNode);
+    keeps_to_the_contract(Kind::Job).await;
 }
 
 #[tokio::test]

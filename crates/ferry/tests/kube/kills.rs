@@ -1,4 +1,4 @@
-//! Whoever dies while a manifest or a chart is planned and applied: no false success, nothing doubled, and a retry works.
+//! Whoever dies while a manifest, a chart or a Job is planned and applied: no false success, nothing doubled, and a retry works.
 //!
 //! Each point is tried once, the victims take turns; `FERRY_ALL_KILLS=1` tries all at each. `FERRY_CRASH_ONLY=executor.planned` plays
 //! only the cells whose name contains that.
@@ -9,6 +9,7 @@ use std::time::Instant;
 use crash::{Fate, POINTS, Point, Story};
 use needs::needs;
 use serde_json::json;
+use testkit::kube::images;
 use testkit::lanes::{Victim, copies, in_lanes};
 
 use crate::helm::history;
@@ -22,6 +23,17 @@ const VICTIMS: [Victim; 4] = [Victim::Executor, Victim::Runner, Victim::RunnerAn
 enum Kind {
     Manifest,
     Helm,
+    Job,
+}
+
+impl Kind {
+    const fn component(self) -> &'static str {
+        match self {
+            Self::Manifest => "manifest",
+            Self::Helm => "helm",
+            Self::Job => "job",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,17 +67,18 @@ fn comes_by(kind: Kind, point: &Point) -> bool {
             "executor.before_apply" | "executor.applied" | "server.before_state" | "server.state_written"
         ),
         Story::Rollout => match kind {
-            Kind::Manifest => point.name != "executor.helm_ended",
-            Kind::Helm => !point.name.starts_with("executor.object_"),
+            Kind::Manifest => point.name != "executor.helm_ended" && !point.name.starts_with("executor.job_"),
+            Kind::Helm => matches!(point.name, "executor.intent_saved" | "executor.helm_ended"),
+            Kind::Job => !matches!(point.name, "executor.helm_ended" | "executor.object_applied"),
         },
         Story::Action => matches!(point.name, "executor.before_result" | "executor.result_written"),
-        Story::Running | Story::Join | Story::Adopt | Story::Silence | Story::Seal => false,
+        Story::Running | Story::Join | Story::Adopt | Story::Silence | Story::Seal | Story::Copy => false,
     }
 }
 
-fn cells() -> Vec<Cell> {
+fn cells(kinds: &[Kind]) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for kind in [Kind::Manifest, Kind::Helm] {
+    for kind in kinds.iter().copied() {
         for point in POINTS.iter().filter(|point| comes_by(kind, point)) {
             cells.extend(VICTIMS.map(|victim| Cell { kind, point, victim }));
         }
@@ -81,16 +94,17 @@ const CHART: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: charted
 
 /// A system in which one cell after the other is played.
 struct Lane {
+    kinds: &'static [Kind],
     stage: Stage,
     played: usize,
 }
 
 impl Lane {
-    async fn start(binary: &Path) -> Self {
-        let mut lane = Self { stage: Stage::start_with("kills", binary).await, played: 0 };
+    async fn start(binary: &Path, kinds: &'static [Kind]) -> Self {
+        let mut lane = Self { kinds, stage: Stage::start_with("kills", binary).await, played: 0 };
         lane.next_version().await;
-        for component in ["manifest", "helm"] {
-            lane.stage.deployed(component).await;
+        for kind in kinds {
+            lane.stage.deployed(kind.component()).await;
         }
         lane
     }
@@ -103,15 +117,25 @@ impl Lane {
     async fn next_version(&mut self) {
         self.played += 1;
         let word = self.word();
-        let objects = [config_map("plain", &word), config_map(&format!("plain-{word}"), &word)].concat();
-        self.stage.manifest("manifest", "", &objects);
-        self.stage.chart("helm", "", &[("word", &word)], &[("templates/all.yaml", CHART)]);
+        for kind in self.kinds {
+            match kind {
+                Kind::Manifest => {
+                    let objects = [config_map("plain", &word), config_map(&format!("plain-{word}"), &word)].concat();
+                    self.stage.manifest("manifest", "", &objects);
+                }
+                Kind::Helm => self.stage.chart("helm", "", &[("word", &word)], &[("templates/all.yaml", CHART)]),
+                Kind::Job => {
+                    self.stage.program("job", &format!("args = [\"-c\", \"echo {word}\"]"), images::SHELL);
+                }
+            }
+        }
         self.stage.sync().await;
     }
 
     async fn play(&mut self, cell: &Cell) {
         self.next_version().await;
-        let component = if cell.kind == Kind::Helm { "helm" } else { "manifest" };
+        let component = cell.kind.component();
+        let pods = self.pods_made();
         let releases = self.releases();
         let (plan, apply) = (format!("sync and plan {component}"), format!("apply {component}"));
         // A result is written at the end of a plan, too: here that of the apply is meant.
@@ -141,15 +165,33 @@ impl Lane {
         }
         let done = self.stage.until(&id, "success").await;
         assert_eq!(ended(&done, &apply), "success", "{:?}", newest(&done, &apply));
-        self.judge(cell, component, releases).await;
+        match cell.kind {
+            Kind::Job => assert_eq!(self.pods_made(), pods + 1, "it ran once"),
+            Kind::Manifest | Kind::Helm => self.judge_objects(cell, releases),
+        }
+        let part = self.stage.part(&format!("components/{component}")).await;
+        assert_eq!(part["status"], "active", "{part}");
+        self.stage.system.until_quiet().await;
+        assert!(self.stage.runner_is_alive(), "the runner lives");
+        let again = self.stage.run(json!({ "type": "manual_deploy", "component": component })).await;
+        assert_eq!(ended(&again, &apply), "auto-skipped", "nothing is left to do");
+    }
+
+    /// Pods that were ever made for Jobs.
+    fn pods_made(&self) -> usize {
+        let selector = "--field-selector=involvedObject.kind=Job,reason=SuccessfulCreate";
+        self.stage.namespace.kubectl(&["get", "events", selector, "--output", "name"]).lines().count()
     }
 
     /// Revisions of the release.
     fn releases(&self) -> usize {
-        history(&self.stage, "configmap", "helm-release").len()
+        match self.kinds.contains(&Kind::Helm) {
+            true => history(&self.stage, "configmap", "helm-release").len(),
+            false => 0,
+        }
     }
 
-    async fn judge(&mut self, cell: &Cell, component: &str, releases: usize) {
+    fn judge_objects(&self, cell: &Cell, releases: usize) {
         let word = self.word();
         let name = if cell.kind == Kind::Helm { "charted" } else { "plain" };
         let object = |name: &str| self.stage.object("configmap", name);
@@ -158,8 +200,6 @@ impl Lane {
         let maps = self.stage.namespace.kubectl(&["get", "configmaps", "--output", "name"]);
         let old = maps.lines().filter(|map| map.starts_with(&format!("configmap/{name}-"))).count();
         assert_eq!(old, 1, "what left is gone: {maps}");
-        let part = self.stage.part(&format!("components/{component}")).await;
-        assert_eq!(part["status"], "active", "{part}");
         if cell.kind == Kind::Helm {
             let all = history(&self.stage, "configmap", "helm-release");
             let deployed = all.iter().filter(|(_, status)| status == "deployed").count();
@@ -169,21 +209,15 @@ impl Lane {
             let approved = if cell.fate() == Fate::Unknown { 2 } else { 1 };
             assert!(all.len() <= releases + approved, "{all:?}");
         }
-        self.stage.system.until_quiet().await;
-        assert!(self.stage.runner_is_alive(), "the runner lives");
-        let again = self.stage.run(json!({ "type": "manual_deploy", "component": component })).await;
-        assert_eq!(ended(&again, &format!("apply {component}")), "auto-skipped", "nothing is left to do");
     }
 }
 
-#[test]
-fn whoever_dies_an_approval_is_carried_out_once_at_most() {
-    needs!(Kube);
+fn plays(lanes: usize, kinds: &'static [Kind]) {
     let (_dir, binary) = copies(&crate::ferry());
-    let cells = cells();
+    let cells = cells(kinds);
     let (count, begun) = (cells.len(), Instant::now());
-    in_lanes(LANES, cells, Cell::name, async |cells, current| {
-        let mut lane = Box::pin(Lane::start(&binary)).await;
+    in_lanes(lanes, cells, Cell::name, async |cells, current| {
+        let mut lane = Box::pin(Lane::start(&binary, kinds)).await;
         while let Some(cell) = cells.next(current) {
             let started = Instant::now();
             Box::pin(lane.play(&cell)).await;
@@ -191,4 +225,16 @@ fn whoever_dies_an_approval_is_carried_out_once_at_most() {
         }
     });
     eprintln!("{count} cells in {:?}", begun.elapsed());
+}
+
+#[test]
+fn whoever_dies_an_approval_is_carried_out_once_at_most() {
+    needs!(Kube);
+    plays(LANES, &[Kind::Manifest, Kind::Helm]);
+}
+
+#[test]
+fn whoever_dies_a_job_runs_once() {
+    needs!(KubeNode);
+    plays(LANES, &[Kind::Job]);
 }

@@ -6,11 +6,16 @@
 mod charts;
 mod cluster;
 mod conformance;
+mod health;
 mod helm;
+mod images;
+mod jobs;
+mod journey;
 mod kills;
 mod last_deploys;
 mod last_kills;
 mod manifests;
+mod secrets;
 mod stage;
 mod surroundings;
 

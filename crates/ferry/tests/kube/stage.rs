@@ -26,6 +26,7 @@ pub(crate) struct Stage {
     _builder: Runner,
     app: PathBuf,
     pub(crate) namespace: Namespace,
+    runner_env: Vec<(&'static str, String)>,
     _crashes: tempfile::TempDir,
 }
 
@@ -54,7 +55,9 @@ impl Stage {
         let join = system.join_command().await;
         let app = system.root().join("app");
         let namespace = cluster.namespace(prefix);
-        let mut stage = Self { system, trap, join, runner: None, _builder: builder, app, namespace, _crashes: crashes };
+        let runner_env = Vec::new();
+        let mut stage =
+            Self { system, trap, join, runner: None, _builder: builder, app, namespace, runner_env, _crashes: crashes };
         stage.start_runner(true);
         let there = |r: &api::control::Runner| r.status == "active" && r.report.is_some();
         stage.system.until_runner("the runner is there", SOON, there).await;
@@ -82,6 +85,7 @@ impl Stage {
         if with_cluster {
             command.env(env::RUNNER_KUBECONFIG, self.kubeconfig());
         }
+        command.envs(self.runner_env.iter().map(|(name, value)| (name, value)));
         command.env(env::RUNNER_JOIN, &self.join.credential).env(env::RUNNER_TRUST_KEY, self.join.trust_keys.join(","));
         self.runner = Some(self.system.spawn_runner("a", &mut command));
     }
@@ -90,6 +94,20 @@ impl Stage {
     pub(crate) fn restart_without_cluster(&mut self) {
         self.runner.as_mut().unwrap().kill();
         self.start_runner(false);
+    }
+
+    /// The runner again, with more in its environment.
+    pub(crate) async fn restart_runner_with(&mut self, name: &'static str, value: &str) {
+        self.runner_env.push((name, value.to_owned()));
+        self.restart_runner().await;
+    }
+
+    /// The runner is killed and started again; it is there when this returns.
+    pub(crate) async fn restart_runner(&mut self) {
+        self.runner.as_mut().unwrap().kill();
+        self.start_runner(true);
+        let back = |r: &api::control::Runner| r.status == "active" && r.report.is_some();
+        self.system.until_runner("the runner is back", SOON, back).await;
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -124,6 +142,29 @@ impl Stage {
         let manifest = format!("manifest = \"../manifests/{name}.yaml\"\n{settings}\n");
         self.file(&format!("components/{name}.toml"), &format!("{head}{manifest}"));
         self.file(&format!("manifests/{name}.yaml"), objects);
+    }
+
+    /// A component of an image that is built: it answers on port 8080 with `app VERSION`.
+    pub(crate) fn image(&self, name: &str, version: &str) {
+        let head = format!("name = \"{name}\"\ntype = \"docker_build\"\ndockerfile = \"Dockerfile\"\n");
+        self.file(&format!("components/{name}.toml"), &format!("{head}[local]\ndirectory = \"src/{name}\"\n"));
+        let programs = Cluster::get().kubeconfig().with_file_name("images/root/bin");
+        if !self.app_file(&format!("src/{name}/bin")).exists() {
+            self.copy(&programs, &format!("src/{name}/bin"));
+        }
+        let lines = ["FROM scratch", "COPY bin /bin", "ENTRYPOINT [\"/bin/app\", \"serve\"]"];
+        let env = format!("ENV PATH=/bin VERSION={version}");
+        self.file(&format!("src/{name}/Dockerfile"), &format!("{}\n{env}\n", lines.join("\n")));
+    }
+
+    /// A component that runs an image as a Job, in the namespace of the test unless its settings name another one.
+    pub(crate) fn program(&self, name: &str, settings: &str, image: &str) {
+        let (image, tag) = image.rsplit_once(':').unwrap();
+        let mut text = format!("name = \"{name}\"\ntype = \"job\"\nimage_url = \"{image}\"\ntag = \"{tag}\"\n");
+        if !settings.contains("namespace = ") {
+            text += &format!("namespace = \"{}\"\n", self.namespace.name());
+        }
+        self.file(&format!("components/{name}.toml"), &format!("{text}{settings}\n"));
     }
 
     /// A component of a chart whose release is named `NAME-release`. Templates are files of the chart.
@@ -379,6 +420,34 @@ impl Stage {
             }
         }
         text
+    }
+
+    /// A schedule of this kind is due now.
+    pub(crate) fn take_tick(&self, kind: &str) {
+        let changed = self.database().execute("UPDATE schedules SET due_at = 0 WHERE kind = ?1", [kind]).unwrap();
+        assert_eq!(changed, 1, "there is one schedule of {kind}");
+    }
+
+    /// Where a text stands that nobody may keep: files of the control plane and of runners, opened where they are compressed.
+    pub(crate) fn traces_of(&self, text: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut dirs = vec![self.system.root().to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for entry in fs_err::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let Ok(kind) = path.symlink_metadata() else { continue };
+                if kind.is_dir() {
+                    dirs.push(path);
+                } else if let Some(bytes) = kind.is_file().then(|| fs_err::read(&path).ok()).flatten() {
+                    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+                    let opened = zstd::decode_all(bytes.as_slice()).unwrap_or_default();
+                    if has(&bytes) || has(&opened) {
+                        found.push(path);
+                    }
+                }
+            }
+        }
+        found
     }
 
     // --- deaths ---

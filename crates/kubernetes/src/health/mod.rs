@@ -8,39 +8,11 @@ mod conditions;
 mod custom;
 mod phase;
 
+pub use model::health::Verdict;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::ObjectRef;
-
-/// From the best to the worst: of several, the last one counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// There is nothing to be well or not.
-    NotApplicable,
-    Healthy,
-    Progressing,
-    /// It can't be judged.
-    Unknown,
-    /// It works, and not as it should.
-    Degraded,
-    /// It does not serve.
-    Unhealthy,
-}
-
-impl Verdict {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotApplicable => "not-applicable",
-            Self::Healthy => "healthy",
-            Self::Progressing => "progressing",
-            Self::Unknown => "unknown",
-            Self::Degraded => "degraded",
-            Self::Unhealthy => "unhealthy",
-        }
-    }
-}
 
 /// A verdict on one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -180,6 +180,7 @@ fn shim_file(child: &Child<'_>, host: &Host<'_>) -> ShimFile {
             }),
             Kept::InCell => None,
         },
+        parent: None,
     }
 }
 

@@ -54,6 +54,9 @@ pub struct ShimFile {
     pub cgroups: Cgroups,
     /// None leaves landlock out.
     pub sandbox: Option<Sandbox>,
+    /// The process without which the child must not go on, where there is one.
+    #[serde(default)]
+    pub parent: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +85,13 @@ pub fn run(file: &Path) -> ExitCode {
 
 fn confine_and_exec(file: &Path) -> std::io::Result<std::convert::Infallible> {
     let told: ShimFile = serde_json::from_slice(&fs::read(file)?)?;
+    if let Some(parent) = told.parent {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        // It may have ended before that.
+        if std::os::unix::process::parent_id() != parent {
+            return Err(std::io::Error::other("the process that wanted it has ended"));
+        }
+    }
     let own_pid = std::process::id().to_string();
     for dir in &told.cgroups.dirs {
         fs::write(dir.join("cgroup.procs"), &own_pid)?;

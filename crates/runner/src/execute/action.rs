@@ -53,7 +53,7 @@ const API_TOKENS: [&str; 2] = [env::DIALECT_API_TOKEN, env::API_TOKEN];
 
 /// Why a step did not finish.
 #[derive(Debug)]
-pub(super) enum StepFailure {
+pub(crate) enum StepFailure {
     Stopped(Stop),
     Failed { error: JobError, exit_code: Option<i32> },
 }
@@ -61,6 +61,14 @@ pub(super) enum StepFailure {
 impl StepFailure {
     pub(super) fn new(code: &str, message: impl Into<String>) -> Self {
         Self::Failed { error: JobError::new(code, message), exit_code: None }
+    }
+
+    /// As people read it.
+    pub(crate) fn sentence(self) -> String {
+        match self {
+            Self::Stopped(stop) => stop.error().message,
+            Self::Failed { error, .. } => error.message,
+        }
     }
 }
 

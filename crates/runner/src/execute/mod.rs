@@ -12,11 +12,13 @@ mod deploy;
 mod git;
 mod health;
 mod helm;
-mod kubernetes;
+mod job;
+pub(crate) mod kubernetes;
 mod manifest;
 mod noop;
 mod outputs;
-mod sealed;
+pub(crate) mod sealed;
+pub(crate) mod secrets;
 mod source;
 mod stages;
 mod telemetry;
@@ -36,7 +38,7 @@ use crash::crash_point;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mask::Masks;
-use model::build::RegistryAccess;
+use model::build::{PullLogin, RegistryAccess};
 use model::papers::{Expected, Grant, TrustedKeys};
 use model::runner::RunnerKind;
 use model::spec::{JobSpec, Work};
@@ -71,6 +73,9 @@ pub trait ArtifactFetcher {
 
     /// Speaks to the control plane with the session's key.
     fn client(&self, dir: &ExecutionDir) -> Result<SessionClient, String>;
+
+    /// What pods of the execution's job pull with.
+    fn pull_login<'a>(&'a self, dir: &'a ExecutionDir) -> BoxFuture<'a, Result<PullLogin, String>>;
 
     /// What lets an execution into Ferry's own registry.
     fn pass(&self, dir: &ExecutionDir) -> Box<dyn RegistryTokens>;
@@ -135,6 +140,10 @@ impl ArtifactFetcher for NoArtifacts {
 
     fn client(&self, _: &ExecutionDir) -> Result<SessionClient, String> {
         Err("this executor has no session".into())
+    }
+
+    fn pull_login<'a>(&'a self, _: &'a ExecutionDir) -> BoxFuture<'a, Result<PullLogin, String>> {
+        Box::pin(async { Err("this executor has no way into the registry".into()) })
     }
 
     fn pass(&self, _: &ExecutionDir) -> Box<dyn RegistryTokens> {
@@ -301,6 +310,7 @@ async fn verify_and_work(
     let host = Host { dir, log, secrets: &secrets, cgroups, sandbox, grace, trace, otlp_endpoint };
     let mut run = Run { host, context, fetcher, stop };
     say_gaps(&run, &spec.work);
+    secrets::hide(&run, &spec.store_secrets).await;
     let exported = async {
         match &mut telemetry {
             Some(telemetry) => telemetry.write_to(log, &secrets).await,
@@ -330,7 +340,8 @@ async fn carry_out(
         Work::HealthCheck {} => health::run(run).await,
         Work::ActionsWorkflow(action) => action::run(run, action, spec.cluster.as_ref(), disk_bytes).await,
         Work::Build(build) => build::run(run, build, disk_bytes).await,
-        Work::OciSync(sync) => build::sync(run, sync).await,
+        Work::OciSync(sync) => build::sync(run, sync, spec.pulls.as_ref()).await,
+        Work::SandboxSyncSecrets(sync) => secrets::run(run, sync, spec).await,
         work => match workspace {
             Some(workspace) => Box::pin(carry_out_deploy(run, spec, work, workspace, spec_digest, disk_bytes)).await,
             None => Done::not_attempted("bad_spec", "the job has no workspace"),
@@ -354,7 +365,8 @@ async fn carry_out_deploy(
             deploy::run(run, &site, spec_digest).await
         }
         Work::HelmChartDeploy(job) => {
-            let release = helm::Release { job, workspace, cluster: spec.cluster.as_ref(), timeout_s: spec.timeout_s };
+            let (cluster, pulls) = (spec.cluster.as_ref(), spec.pulls.as_ref());
+            let release = helm::Release { job, workspace, cluster, pulls, timeout_s: spec.timeout_s };
             deploy::run(run, &release, spec_digest).await
         }
         #[cfg(feature = "crash-points")]
@@ -362,13 +374,21 @@ async fn carry_out_deploy(
             deploy::run(run, &test_deployer::OneFile { job, workspace }, spec_digest).await
         }
         Work::KubernetesManifestDeploy(job) => {
-            let cluster = spec.cluster.as_ref();
-            let objects = manifest::Objects { job, workspace, cluster, timeout_s: spec.timeout_s, disk_bytes };
+            let (cluster, pulls) = (spec.cluster.as_ref(), spec.pulls.as_ref());
+            let objects = manifest::Objects { job, workspace, cluster, pulls, timeout_s: spec.timeout_s, disk_bytes };
             deploy::run(run, &objects, spec_digest).await
         }
-        Work::Noop { .. } | Work::HealthCheck {} | Work::ActionsWorkflow(_) | Work::Build(_) | Work::OciSync(_) => {
-            Done::not_attempted("bad_spec", "the job deploys nothing")
+        Work::JobDeploy(job) => {
+            let (cluster, timeout_s) = (spec.cluster.as_ref(), spec.timeout_s);
+            let program = job::Program { job, workspace, cluster, pulls: spec.pulls.as_ref(), timeout_s };
+            deploy::run(run, &program, spec_digest).await
         }
+        Work::Noop { .. }
+        | Work::HealthCheck {}
+        | Work::ActionsWorkflow(_)
+        | Work::Build(_)
+        | Work::OciSync(_)
+        | Work::SandboxSyncSecrets(_) => Done::not_attempted("bad_spec", "the job deploys nothing"),
     }
 }
 
@@ -381,8 +401,9 @@ fn starts_programs(work: &Work) -> bool {
         | Work::TerraformDeploy(_)
         | Work::HelmChartDeploy(_)
         | Work::KubernetesManifestDeploy(_)
+        | Work::JobDeploy(_)
         | Work::SandboxTerraform(_) => true,
-        Work::Noop { .. } | Work::HealthCheck {} => false,
+        Work::SandboxSyncSecrets(_) | Work::Noop { .. } | Work::HealthCheck {} => false,
     }
 }
 
@@ -394,7 +415,12 @@ fn receives_telemetry(work: &Work) -> bool {
         | Work::HelmChartDeploy(_)
         | Work::KubernetesManifestDeploy(_)
         | Work::SandboxTerraform(_) => true,
-        Work::Build(_) | Work::OciSync(_) | Work::Noop { .. } | Work::HealthCheck {} => false,
+        Work::Build(_)
+        | Work::OciSync(_)
+        | Work::JobDeploy(_)
+        | Work::SandboxSyncSecrets(_)
+        | Work::Noop { .. }
+        | Work::HealthCheck {} => false,
     }
 }
 
@@ -434,7 +460,7 @@ async fn open_sealed(
 /// customer's account.
 fn not_for(kind: Option<RunnerKind>, work: &Work) -> Option<&'static str> {
     match (kind?, work) {
-        (RunnerKind::Build, Work::ActionsWorkflow(_)) => {
+        (RunnerKind::Build, Work::ActionsWorkflow(_) | Work::SandboxSyncSecrets(_)) => {
             Some("this is a build runner: it only builds and copies artifacts")
         }
         (RunnerKind::Build, work) if work.deploy().is_some() => {

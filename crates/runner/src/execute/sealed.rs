@@ -1,6 +1,7 @@
 //! Values that stand as placeholders in a spec: only here, on the customer's side, can they be filled in.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use model::deploy::SealedValue;
 use model::spec::{JobSpec, SECRET_BYTES_MIN, Work};
@@ -43,13 +44,45 @@ pub(super) async fn vault(
 /// were filled in before, and that what was made of them may still show.
 pub(super) async fn fill(vault: &Vault, dir: &ExecutionDir, spec: &mut JobSpec) -> Result<Vec<String>, Done> {
     let bad = |why: &str| Done::not_attempted("sealed_file", format!("a sealed output can't be filled in: {why}"));
+    let opened = opened(vault, &private_dir(dir), &spec.sealed).await;
+    let Opened { values, before } = opened.map_err(|(code, why)| Done::not_attempted(code, why))?;
+    if !values.is_empty() {
+        if let Work::HelmChartDeploy(helm) = &mut spec.work {
+            // A comma in a password is no next pair.
+            for value in helm.values.values_mut() {
+                for (placeholder, text) in &values {
+                    *value = value.replace(placeholder, &kubernetes::escaped_value(text));
+                }
+            }
+        }
+        let both = serde_json::to_value((&spec.work, &spec.cluster)).map_err(|e| bad(&e.to_string()))?;
+        (spec.work, spec.cluster) = serde_json::from_value(replaced(both, &values)).map_err(|e| bad(&e.to_string()))?;
+    }
+    Ok(values.into_iter().map(|(_, value)| value).chain(before).collect())
+}
+
+/// Values that were sealed.
+pub(crate) struct Opened {
+    /// Each with its placeholder.
+    pub(crate) values: Vec<(String, String)>,
+    /// Those that were filled in before.
+    pub(crate) before: Vec<String>,
+}
+
+/// Opens sealed values; a failure has a code and a sentence.
+pub(crate) async fn opened(
+    vault: &Vault,
+    private: &Path,
+    sealed: &[SealedValue],
+) -> Result<Opened, (&'static str, String)> {
+    let bad = |why: &str| ("sealed_file", format!("a sealed output can't be filled in: {why}"));
     let mut files: BTreeMap<UploadId, Value> = BTreeMap::new();
     let mut values: Vec<(String, String)> = Vec::new();
     let mut before: Vec<String> = Vec::new();
-    for SealedValue { placeholder, file, path } in &spec.sealed {
+    for SealedValue { placeholder, file, path } in sealed {
         if !files.contains_key(&file.upload_id) {
-            let place = private_dir(dir).join("outputs.json");
-            vault.fetch(file, &place).await?;
+            let place = private.join("outputs.json");
+            vault.fetch(file, &place).await.map_err(|e| (e.code(), e.to_string()))?;
             let text = fs_err::read(&place).map_err(|e| bad(&e.to_string()))?;
             let _ = fs_err::remove_file(&place);
             files.insert(file.upload_id.clone(), serde_json::from_slice(&text).map_err(|e| bad(&e.to_string()))?);
@@ -68,26 +101,14 @@ pub(super) async fn fill(vault: &Vault, dir: &ExecutionDir, spec: &mut JobSpec) 
             let text = format!(
                 "the sensitive output `{name}` has fewer than {SECRET_BYTES_MIN} characters and can't be masked: make it longer, or do not mark it sensitive"
             );
-            return Err(Done::not_attempted("short_secret", text));
+            return Err(("short_secret", text));
         }
         values.push((placeholder.clone(), text));
     }
-    if !values.is_empty() {
-        if let Work::HelmChartDeploy(helm) = &mut spec.work {
-            // A comma in a password is no next pair.
-            for value in helm.values.values_mut() {
-                for (placeholder, text) in &values {
-                    *value = value.replace(placeholder, &kubernetes::escaped_value(text));
-                }
-            }
-        }
-        let both = serde_json::to_value((&spec.work, &spec.cluster)).map_err(|e| bad(&e.to_string()))?;
-        (spec.work, spec.cluster) = serde_json::from_value(replaced(both, &values)).map_err(|e| bad(&e.to_string()))?;
-    }
-    Ok(values.into_iter().map(|(_, value)| value).chain(before).collect())
+    Ok(Opened { values, before })
 }
 
-fn replaced(value: Value, values: &[(String, String)]) -> Value {
+pub(crate) fn replaced(value: Value, values: &[(String, String)]) -> Value {
     match value {
         Value::String(text) => {
             Value::String(values.iter().fold(text, |text, (placeholder, value)| text.replace(placeholder, value)))

@@ -26,7 +26,7 @@ pub(super) fn need(name: &str, what_for: &str) -> Result<PathBuf, StepFailure> {
 }
 
 /// Writes a file that its owner alone may read, from its first byte on.
-pub(super) fn private(file: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn private(file: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     fs_err::create_dir_all(file.parent().unwrap_or(file))?;
     private_file(file)?.write_all(text.as_bytes())

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mask::Masks;
 use rustix::fs::{Mode, OFlags};
@@ -36,6 +37,18 @@ impl Secrets {
     pub fn new(values: &[String], file: PathBuf) -> Self {
         let masks = Rc::new(Masks::new(values));
         Self { file, known: RefCell::new(Known { values: values.iter().cloned().collect(), masks, read: 0 }) }
+    }
+
+    /// Values that the execution has learned.
+    pub fn add(&self, values: impl IntoIterator<Item = String>) {
+        let known = &mut *self.known.borrow_mut();
+        known.values.extend(values);
+        known.masks = Rc::new(Masks::new(&known.values.iter().cloned().collect::<Vec<_>>()));
+    }
+
+    /// What is known now, for others to keep.
+    pub fn shared(&self) -> Arc<Masks> {
+        Arc::new(Masks::new(&self.known.borrow().values.iter().cloned().collect::<Vec<_>>()))
     }
 
     /// What is known now. Whoever wrote a secret to the file before he printed it finds it masked.

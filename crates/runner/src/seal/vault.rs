@@ -45,6 +45,12 @@ pub struct Tools {
     pub terraform_config: Option<PathBuf>,
     /// The way into the customer's cluster.
     pub kubeconfig: Option<PathBuf>,
+    /// The customer's own registry, to which images are copied.
+    pub registry: Option<String>,
+    /// Where the install's secrets lie: a directory, or `vault:URL`; a directory in the state directory where nothing is said.
+    pub secret_store: Option<String>,
+    /// A file with the token for Vault.
+    pub vault_token_file: Option<PathBuf>,
 }
 
 impl Tools {

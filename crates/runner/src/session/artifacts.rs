@@ -4,7 +4,7 @@ use std::path::Path;
 
 use api::runner::Assignment;
 use futures::future::BoxFuture;
-use model::build::RegistryAccess;
+use model::build::{PullLogin, RegistryAccess};
 
 use super::client::CallError;
 use super::{About, SessionClient, StateDir};
@@ -51,6 +51,14 @@ impl crate::execute::ArtifactFetcher for SessionFetcher {
 
     fn client(&self, dir: &ExecutionDir) -> Result<SessionClient, String> {
         connect(dir).map(|(client, _)| client)
+    }
+
+    fn pull_login<'a>(&'a self, dir: &'a ExecutionDir) -> BoxFuture<'a, Result<PullLogin, String>> {
+        Box::pin(async move {
+            let (client, assignment) = connect(dir)?;
+            let about = About { id: &assignment.execution_id, token: &assignment.execution_token };
+            patiently(|| client.pull_login(about)).await
+        })
     }
 
     fn pass(&self, dir: &ExecutionDir) -> Box<dyn RegistryTokens> {

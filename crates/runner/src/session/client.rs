@@ -8,7 +8,7 @@ use api::runner::{
 };
 use api::{ErrorBody, ErrorCode, headers};
 use bytes::Bytes;
-use model::build::RegistryAccess;
+use model::build::{PullLogin, RegistryAccess};
 use model::papers::{RequestText, Signatory};
 use model::{Digest, ExecutionId, ExecutionResult, RunnerId, StepResult, Timestamp, constants};
 use reqwest::Method;
@@ -260,6 +260,10 @@ impl SessionClient {
 
     pub async fn registry_token(&self, about: About<'_>) -> Result<RegistryAccess, CallError> {
         read(self.on(Method::POST, about, "registry-token", Bytes::new(), CALL)).await
+    }
+
+    pub async fn pull_login(&self, about: About<'_>) -> Result<PullLogin, CallError> {
+        read(self.on(Method::POST, about, "pull-login", Bytes::new(), CALL)).await
     }
 
     pub async fn progress(&self, about: About<'_>, epoch: u64, steps: Vec<StepResult>) -> Result<(), CallError> {

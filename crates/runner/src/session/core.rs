@@ -58,6 +58,8 @@ enum Leaving {
 pub struct Core {
     timing: Timing,
     settings: RunnerSettings,
+    /// Which list of what to observe is known.
+    watch: u64,
     report: RunnerReport,
     executions: BTreeMap<ExecutionId, Execution>,
     /// When the next poll is due; `None` while one is held.
@@ -94,6 +96,7 @@ impl Core {
         Self {
             timing,
             settings,
+            watch: 0,
             report,
             executions: BTreeMap::new(),
             poll_at_ms: Some(0),
@@ -436,6 +439,7 @@ impl Core {
             held: self.held(|_| true),
             cancels_known: known,
             settings_version: self.settings.version,
+            watch: Some(self.watch),
             report,
             // Results wait for this one.
             no_wait: self.rescues_said != self.rescues_known,
@@ -454,6 +458,10 @@ impl Core {
         if let Some(settings) = answer.settings {
             out.push(Effect::Keep(Box::new(settings.clone())));
             self.settings = settings;
+        }
+        if answer.watch != self.watch {
+            self.watch = answer.watch;
+            out.push(Effect::Observe(answer.watch));
         }
         // The server has heard of the dead: what is left of them is their log.
         for (id, execution) in &mut self.executions {

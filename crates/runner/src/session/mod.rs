@@ -9,6 +9,7 @@ mod core;
 mod deliver;
 mod executions;
 mod join;
+mod observing;
 mod state;
 mod sweep;
 mod workspaces;
@@ -36,6 +37,8 @@ pub use self::check::check_session;
 pub use self::client::{About, CallError, SessionClient, Unjoined, now, random_hex, random_u128};
 pub use self::core::{Core, Effect, Ending, Event, Found, Over};
 use self::deliver::Delivery;
+pub use self::observing::HEALTH_DIR;
+use self::observing::Observer;
 use self::state::StateLock;
 pub use self::state::{HistoryLine, SessionFile, StateDir};
 use self::sweep::Sweeper;
@@ -127,6 +130,7 @@ struct Driver {
     /// Everything that runs beside the loop.
     gate: Gate,
     sweeper: Sweeper,
+    observer: Observer,
     /// The customer was told to back the key up.
     advised: bool,
     renewals: u64,
@@ -154,6 +158,7 @@ impl Driver {
             disk_free_bytes: limits::disk_free_bytes(state.path()).unwrap_or(0),
             rescues_open: rescue::open(state.path()),
             no_ad_hoc: options.no_ad_hoc,
+            registry: options.tools.registry.clone(),
             ..RunnerReport::default()
         };
         let seed = u64::from_str_radix(&random_hex::<8>(), 16).unwrap_or(1);
@@ -177,6 +182,7 @@ impl Driver {
             refused: Arc::default(),
             rescued,
             sweeper,
+            observer: Observer::default(),
             gate,
             advised: false,
             renewals: 0,
@@ -253,10 +259,19 @@ impl Driver {
         self.handle(Event::Disabled(disabled));
         let disk_free_bytes = limits::disk_free_bytes(self.state.path()).unwrap_or(0);
         self.client.metrics().stand(self.watched.len(), disk_free_bytes, disabled.is_some());
+        self.observe(disabled.is_some());
         Event::Tick { disk_free_bytes }
     }
 
+    /// Sees to it that what is deployed is observed.
+    fn observe(&mut self, disabled: bool) {
+        let mut observer = std::mem::take(&mut self.observer);
+        observer.look(self.state.path(), disabled, || self.context(""));
+        self.observer = observer;
+    }
+
     async fn leave(mut self, ending: Ending) -> Ending {
+        self.observer.stop().await;
         if let Some(poll) = self.poll.take() {
             poll.abort();
         }
@@ -334,6 +349,10 @@ impl Driver {
                     self.session.keys = keys;
                     self.write_session();
                 }
+            }
+            Effect::Observe(version) => {
+                self.observer.want(version);
+                self.observe(self.state.disabled_since().is_some());
             }
             Effect::Exit(ending) => self.exit = Some(ending),
         }

@@ -1,5 +1,6 @@
-//! The part of the Runner API that is about Terraform's workspaces.
+//! The part of the Runner API that is about the install: its workspaces, and what is to be observed.
 
+use api::runner::{HealthAnswer, HealthRequest, WatchAnswer};
 use api::terraform::{
     InstallKeyAnswer, InstallKeyRequest, LockAnswer, LockRequest, PlanRequest, StateAnswer, StateRequest,
     UnlockRequest, WorkspaceHead, WorkspaceRequest, WorkspacesAnswer,
@@ -41,6 +42,16 @@ impl SessionClient {
 
     pub async fn write_state(&self, id: &WorkspaceId, request: &StateRequest) -> Result<StateAnswer, CallError> {
         read(self.of_runner(Method::POST, &format!("workspaces/{id}/states"), json(request)?)).await
+    }
+
+    /// What to observe; the answer is signed for the nonce.
+    pub async fn watch(&self, nonce: &str) -> Result<WatchAnswer, CallError> {
+        let path = format!("/v1/runners/{}/watch", self.runner());
+        read(self.request(Method::GET, &path, nonce, Bytes::new(), FETCH)).await
+    }
+
+    pub async fn report_health(&self, request: &HealthRequest) -> Result<HealthAnswer, CallError> {
+        read(self.of_runner(Method::POST, "health", json(request)?)).await
     }
 
     pub async fn put_piece(&self, upload: &UploadId, piece: u32, bytes: Bytes) -> Result<(), CallError> {

@@ -100,3 +100,38 @@ async fn what_a_dead_executor_leaves_is_ended_and_it_is_not_run_again() {
     assert!(!again.executor.wait().expect("wait").success());
     assert!(again.dir.result().expect("result").is_none());
 }
+
+#[test]
+fn a_child_that_is_bound_to_its_parent_ends_with_it_and_does_not_begin_without_it() {
+    let dir = tempfile::tempdir().expect("dir");
+    let (file, pid) = (dir.path().join("shim.json"), dir.path().join("pid"));
+    let told = |parent: &str| {
+        let rest = serde_json::to_string(&Limits::default()).expect("limits");
+        format!(
+            r#"{{"argv":["sleep","600"],"env":{{}},"cgroups":{{"dirs":[],"rest":{rest}}},"sandbox":null,"parent":{parent}}}"#
+        )
+    };
+    let runner = env!("CARGO_BIN_EXE_ferry-runner");
+    let json = told("PARENT");
+    let script = format!(
+        "echo '{json}' | sed s/PARENT/$$/ > {0}; {runner} shim {0} & echo $! > {1}.new; mv {1}.new {1}; wait",
+        file.display(),
+        pid.display()
+    );
+    let mut parent = std::process::Command::new("/bin/sh").args(["-c", &script]).spawn().expect("a parent");
+    wait_until("the child is there", || pid.exists());
+    let child = fs_err::read_to_string(&pid).expect("a pid").trim().to_owned();
+    let is = |name: &str| {
+        let stat = fs_err::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        stat.contains(name) && !stat.contains(") Z ")
+    };
+    wait_until("it runs", || is("(sleep)"));
+    parent.kill().expect("it is killed");
+    parent.wait().expect("it has ended");
+    wait_until("it ends with its parent", || !is("(sleep)"));
+
+    fs_err::write(&file, told("1")).expect("a file");
+    let late = std::process::Command::new(runner).arg("shim").arg(&file).output().expect("an output");
+    assert!(!late.status.success());
+    assert!(String::from_utf8_lossy(&late.stderr).contains("has ended"), "{late:?}");
+}

@@ -71,6 +71,8 @@ impl World {
             limits: Limits::default(),
             secrets: Vec::new(),
             cluster: None,
+            pulls: None,
+            store_secrets: Vec::new(),
             sealed: Vec::new(),
             trace: None,
             work,

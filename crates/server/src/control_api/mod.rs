@@ -3,6 +3,7 @@
 mod apps;
 mod events;
 mod general;
+mod health;
 mod installs;
 mod jobs;
 mod logs;
@@ -43,6 +44,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(installs::inputs::routes())
         .merge(installs::routes(limits))
         .merge(installs::install_settings::routes())
+        .merge(health::routes())
         .merge(workflows::routes())
         .merge(workflows::deploys::routes())
         .merge(installs::stacks::routes())

@@ -233,6 +233,8 @@ async fn create_job(
         JobType::TerraformDeploy
         | JobType::HelmChartDeploy
         | JobType::KubernetesManifestDeploy
+        | JobType::JobDeploy
+        | JobType::SandboxSyncSecrets
         | JobType::SandboxTerraform => {
             return Err(ApiError::invalid("deploys run in workflows: POST /v1/installs/{install_id}/workflows"));
         }

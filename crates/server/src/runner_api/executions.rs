@@ -8,7 +8,7 @@ use axum::extract::{Path, State};
 use conductor::Renewed;
 use crash::crash_point;
 use model::Digest;
-use model::build::RegistryAccess;
+use model::build::{PullLogin, RegistryAccess};
 use model::kubernetes::ManifestSource;
 use model::papers::Order;
 use model::spec::{JobSpec, Work};
@@ -110,7 +110,11 @@ pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecutio
             ManifestSource::Artifact { repository, .. } => (repository, false),
             ManifestSource::Text { .. } => return Err(StoreError::NotFound("registry for this job").into()),
         },
-        Work::Noop { .. } | Work::HealthCheck {} | Work::ActionsWorkflow(_) => {
+        Work::Noop { .. }
+        | Work::HealthCheck {}
+        | Work::ActionsWorkflow(_)
+        | Work::JobDeploy(_)
+        | Work::SandboxSyncSecrets(_) => {
             return Err(StoreError::NotFound("registry for this job").into());
         }
     };
@@ -120,6 +124,20 @@ pub(super) async fn registry_token(State(state): State<AppState>, on: OnExecutio
     let registry = crate::registry_access::for_executions(&state);
     let access = registry.token_for(job.org_id, std::slice::from_ref(&repository.name), may_push);
     access.map(Json).ok_or_else(|| ApiError::new(ErrorCode::Internal, "no key signs tokens"))
+}
+
+/// A login for pods of the execution's job: they may pull the repositories that its order names, and nothing else.
+#[utoipa::path(post, path = "/v1/executions/{execution_id}/pull-login", tag = "executions", params(("execution_id" = String, Path)), responses((status = 200, body = PullLogin), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+pub(super) async fn pull_login(State(state): State<AppState>, on: OnExecution) -> ApiResult<Json<PullLogin>> {
+    let job = current_job(&state, &on).await?;
+    let spec = state.store().spec(&job.org_id, &job.id).await?;
+    let spec: JobSpec = serde_json::from_slice(&spec).map_err(|_| StoreError::corrupt("spec"))?;
+    let (Some(pulls), Some(install)) = (spec.pulls, spec.install_id) else {
+        return Err(StoreError::NotFound("image for this job").into());
+    };
+    let registry = crate::registry_access::for_executions(&state);
+    let login = registry.pull_login(job.org_id, install.as_str(), &pulls.repositories);
+    login.map(Json).ok_or_else(|| ApiError::new(ErrorCode::Internal, "no key signs logins"))
 }
 
 /// How far the steps are.

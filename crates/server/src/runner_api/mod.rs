@@ -1,6 +1,7 @@
 //! The Runner API: what runners call. Every request but the join is signed with the session's key.
 
 mod executions;
+mod health;
 mod in_process;
 mod join;
 mod otlp;
@@ -37,6 +38,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .layer(DefaultBodyLimit::max(limits.log_body_bytes));
     let results = OpenApiRouter::new()
         .routes(routes!(executions::result))
+        .routes(routes!(health::report))
         .routes(routes!(terraform::plan))
         .routes(routes!(terraform::write_state))
         .routes(routes!(terraform::put_piece, terraform::get_piece))
@@ -52,12 +54,14 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .routes(routes!(executions::spec))
         .routes(routes!(executions::artifact))
         .routes(routes!(executions::registry_token))
+        .routes(routes!(executions::pull_login))
         .routes(routes!(executions::progress))
         .routes(routes!(terraform::workspaces, terraform::open_workspace))
         .routes(routes!(terraform::workspace_head))
         .routes(routes!(terraform::lock))
         .routes(routes!(terraform::unlock))
         .routes(routes!(terraform::install_key))
+        .routes(routes!(health::watch))
         .merge(results)
         .merge(logs)
 }

@@ -138,6 +138,7 @@ fn is_news(wanted: &PollRequest, found: &PollOutput) -> bool {
         || !found.lost.is_empty()
         || found.cancels.iter().any(|c| !known.contains(c))
         || found.settings.version != wanted.settings_version
+        || wanted.watch.is_some_and(|known| known != found.watch)
 }
 
 async fn answer(
@@ -195,6 +196,7 @@ async fn answer(
         cancels: found.cancels,
         lost: found.lost,
         settings: (found.settings.version != wanted.settings_version).then_some(found.settings),
+        watch: found.watch,
         keys: keys.public,
         restarting: false,
         reconnect_ms: reconnect_ms(state),

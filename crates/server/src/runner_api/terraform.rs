@@ -22,7 +22,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::request;
 
 /// The install of the runner that speaks; its session must not be over.
-async fn install_of(state: &AppState, signed: &Signed, runner: &str) -> ApiResult<(OrgId, InstallId)> {
+pub(super) async fn install_of(state: &AppState, signed: &Signed, runner: &str) -> ApiResult<(OrgId, InstallId)> {
     install_of_any(state, signed, runner, false).await
 }
 

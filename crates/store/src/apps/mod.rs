@@ -298,7 +298,7 @@ impl Store {
         Ok(created)
     }
 
-    /// Removes an install with its inputs, its state, its schedules and its workflows, and revokes its runner. Its jobs, their logs
+    /// Removes an install with its inputs, its state, its health, its schedules and its workflows, and revokes its runner. Its jobs, their logs
     /// and the events stay: what happened has happened. With `moves`, only if nothing was set moving since that count was read, and
     /// no workflow is open. False: something was, and whoever asks must look again.
     pub async fn forget_install(
@@ -322,6 +322,8 @@ impl Store {
                     apply_change(tx, &install.runner_id, &RunnerChange::Revoke, *now).await?;
                     for table in [
                         "DELETE FROM schedules WHERE install_id = $1",
+                        "DELETE FROM health_transitions WHERE install_id = $1",
+                        "DELETE FROM install_health WHERE install_id = $1",
                         "DELETE FROM revisions WHERE workspace_id IN (SELECT id FROM workspaces WHERE install_id = $1)",
                         "DELETE FROM workspaces WHERE install_id = $1",
                         "DELETE FROM plans WHERE job_id IN (SELECT j.id FROM jobs j JOIN installs i ON i.runner_id = j.runner_id WHERE i.id = $1)",

@@ -44,6 +44,8 @@ pub struct PollOutput {
     pub cancels: Vec<ExecutionId>,
     pub lost: Vec<ExecutionId>,
     pub settings: RunnerSettings,
+    /// How often what the runner is to observe has changed.
+    pub watch: u64,
     /// Jobs that went back to the queue or became unknown.
     pub changed: Vec<JobId>,
 }
@@ -113,7 +115,7 @@ impl Found {
 /// each of them, or one row without.
 fn look_sql() -> &'static str {
     made_once!(format!(
-        "SELECT r.org_id, r.generation, r.revoked_at, r.draining, r.settings, r.poll_process, r.poll_seq, EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = r.id AND q.grp > '' AND q.state = 'queued') AS queued, j.cancel_at, CASE WHEN j.state = 'unknown' AND j.released = 1 THEN j.target END AS released_target, {} FROM runners r LEFT JOIN executions e ON e.runner_id = r.id AND e.state IN ('pending', 'in-progress', 'unknown') LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1 ORDER BY e.id",
+        "SELECT r.org_id, r.generation, r.revoked_at, r.draining, r.settings, r.watch, r.poll_process, r.poll_seq, EXISTS (SELECT 1 FROM jobs q WHERE q.runner_id = r.id AND q.grp > '' AND q.state = 'queued') AS queued, j.cancel_at, CASE WHEN j.state = 'unknown' AND j.released = 1 THEN j.target END AS released_target, {} FROM runners r LEFT JOIN executions e ON e.runner_id = r.id AND e.state IN ('pending', 'in-progress', 'unknown') LEFT JOIN jobs j ON j.id = e.job_id WHERE r.id = $1 ORDER BY e.id",
         ExecutionRow::columns_of("e")
     ))
 }
@@ -158,6 +160,7 @@ async fn look(tx: &mut Tx<'_>, input: &PollInput, aim: Aim) -> Result<Found> {
             cancels: Vec::new(),
             lost: Vec::new(),
             settings: row.get("settings")?,
+            watch: row.get("watch")?,
             changed: Vec::new(),
         },
         draining: row.get("draining")?,

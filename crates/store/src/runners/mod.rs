@@ -35,6 +35,8 @@ table! {
         pub revoked_at: Option<Timestamp>,
         pub settings: RunnerSettings,
         pub report: Option<RunnerReport>,
+        /// How often what it is to observe has changed.
+        pub watch: u64,
         seen_at: Option<Timestamp>,
         closed_at: Option<Timestamp>,
         health: Option<Json>,

@@ -47,6 +47,7 @@ impl Set {
                 step!("main_0012_truth"),
                 step!("main_0013_leases"),
                 step!("main_0014_uploads"),
+                step!("main_0015_health"),
             ],
             Self::Logs => vec![step!("logs_0001_init"), step!("logs_0002_keeping"), step!("logs_0003_telemetry")],
         }

@@ -9,7 +9,7 @@ pub(crate) mod state;
 
 use std::collections::BTreeMap;
 
-use model::{AccountId, ConfigId, InstallId, JobId, OrgId, StepId, Timestamp, WorkflowId};
+use model::{AccountId, ConfigId, InstallId, JobId, OrgId, RunnerId, StepId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
@@ -250,6 +250,11 @@ impl Reader {
     pub fn wake_workflows(&self, org: &OrgId) {
         self.notifier().wake(topic::workflows());
         self.notifier().wake(topic::org(org));
+    }
+
+    /// A runner's held request is answered if there is something to say.
+    pub fn wake_runner(&self, runner: &RunnerId) {
+        self.notifier().wake(topic::runner(runner));
     }
 
     pub async fn workflow(&self, org: &OrgId, id: &WorkflowId) -> Result<WorkflowRow> {

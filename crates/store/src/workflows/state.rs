@@ -47,6 +47,11 @@ pub(crate) async fn insert_parts(
     if parts.is_empty() {
         return Ok(());
     }
+    // The runner may have something else to observe.
+    if parts.iter().any(|part| part.part.starts_with("components/") || part.part == "sandbox") {
+        let sql = "UPDATE runners SET watch = watch + 1 WHERE id = (SELECT runner_id FROM installs WHERE id = $1)";
+        tx.exec_later(sql, params![install]).await?;
+    }
     // Two that write at the same time must not both make the same version: one of them is told to try again.
     tx.exec("UPDATE installs SET moves = moves + 1 WHERE id = $1", params![install]).await?;
     let last = "SELECT COALESCE(MAX(version), 0) AS last_version FROM install_parts WHERE install_id = $1";

@@ -73,6 +73,19 @@ async fn only_org(place: &FreshDatabase) -> Result<OrgId> {
     Ok(OrgId::parse(text[at + 1..].split('\'').next().unwrap_or_default())?)
 }
 
+/// What was deployed before there was health is observed: its runner is told that there is something to ask for.
+#[test]
+fn what_was_deployed_before_is_observed() {
+    on_both(|place| async move {
+        let store = upgraded(&place).await?;
+        let runners = store.runners(&only_org(&place).await?, None, 0, 10).await?;
+        let watches: Vec<_> = runners.iter().map(|it| (it.install_id.is_some(), it.watch)).collect();
+        assert!(watches.contains(&(true, 1)), "{watches:?}");
+        assert!(watches.iter().all(|(of_install, watch)| *watch == u64::from(*of_install)), "{watches:?}");
+        Ok(())
+    });
+}
+
 /// Steps that were released are never edited: a database that has them would not notice.
 #[test]
 fn released_steps_stay_as_they_were() {

@@ -17,10 +17,13 @@ fn operations(job_type: JobType) -> &'static [(&'static str, bool)] {
         | JobType::DockerBuild
         | JobType::ContainerImageBuild
         | JobType::OciSync => &[("exec", false)],
+        // What is there already is not written again.
+        JobType::SandboxSyncSecrets => &[("exec", false)],
         JobType::ActionsWorkflow => &[("exec", true)],
         JobType::TerraformDeploy
         | JobType::HelmChartDeploy
         | JobType::KubernetesManifestDeploy
+        | JobType::JobDeploy
         | JobType::SandboxTerraform => &[
             ("create-apply-plan", false),
             ("create-teardown-plan", false),

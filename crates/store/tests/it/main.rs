@@ -6,6 +6,7 @@ mod creating;
 mod encryption;
 mod events;
 mod first_schema;
+mod health;
 mod install_settings;
 mod job_types;
 mod journeys;

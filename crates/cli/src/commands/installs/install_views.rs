@@ -1,6 +1,9 @@
 //! What there is on an install: its components, what it does by the clock, what policies said; and its end.
 
+use std::collections::BTreeMap;
+
 use api::client::Client;
+use model::secrets::SecretOutput;
 
 use crate::args::{Limit, Yes};
 use crate::commands::confirm;
@@ -33,6 +36,28 @@ pub(crate) async fn components(client: &Client, out: &Output, install: &str) -> 
                 Some(last) => status(&last.status),
             },
             last.map_or_else(|| dim("-"), |last| dim(out.time(last.updated_at))),
+        ]
+    })?;
+    Ok(())
+}
+
+pub(crate) async fn secrets(client: &Client, out: &Output, install: &str) -> Result<()> {
+    let state = match client.install_state(install, None).await {
+        Ok(found) => found.state,
+        Err(error) => return Err(explain(client, Kind::Install, install, error).await),
+    };
+    let found: BTreeMap<String, SecretOutput> = serde_json::from_value(state["secrets"].clone()).unwrap_or_default();
+    let found: Vec<SecretOutput> = found.into_values().collect();
+    let headers = ["NAME", "VALUE", "WRITTEN", "?TO", "OLD VALUE IN"];
+    let none = "no secrets were copied yet: they are when the install is provisioned or deployed, and by `ferry installs sync-secrets`";
+    out.list(&found, none, &headers, |secret| {
+        let targets = secret.targets.iter().map(|to| format!("{}/{}:{}", to.namespace, to.name, to.key));
+        vec![
+            strong(&secret.name),
+            if secret.exists { cell(format!("{} bytes", secret.length)) } else { dim("none") },
+            secret.timestamp.map_or_else(|| dim("-"), |at| cell(out.time(at))),
+            dim(targets.collect::<Vec<_>>().join(", ")),
+            cell(secret.readers.join(", ")),
         ]
     })?;
     Ok(())

@@ -5,6 +5,7 @@
 //! Products running for customers.
 
 pub(crate) mod drift;
+mod health;
 pub(crate) mod install_files;
 pub(crate) mod install_views;
 
@@ -55,6 +56,10 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Res
         Installs::State { name, version, versions } => state(client, out, &name, version, versions).await?,
         Installs::History { name, limit } => workflows::newest(client, out, Some(&name), limit).await?,
         Installs::Components { name } => install_views::components(client, out, &name).await?,
+        Installs::Secrets { name } => install_views::secrets(client, out, &name).await?,
+        Installs::SyncSecrets(args) => {
+            return workflows::start(client, out, &args.name, json!({ "type": "sync_secrets" }), &args.start).await;
+        }
         Installs::Schedules { name } => install_views::schedules(client, out, &name).await?,
         Installs::Policies { name, limit } => install_views::policies(client, out, &name, limit).await?,
         Installs::Forget { name, force, yes } => install_views::forget(client, out, &name, force, yes).await?,
@@ -93,6 +98,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             return workflows::start(client, out, &args.name, body, &args.start).await;
         }
         Installs::Rollback(args) => return rollback(client, out, args).await,
+        Installs::Health(args) => return health::run(client, out, &args).await,
         Installs::Drift(args) => return drift::run(client, out, &args).await,
     }
     Ok(0)

@@ -177,6 +177,9 @@ fn show(out: &Output, runner: &Runner) -> Result<()> {
         if report.no_ad_hoc {
             pairs.push(("ad hoc actions", cell("switched off by the customer")));
         }
+        if let Some(registry) = &report.registry {
+            pairs.push(("registry", cell(registry)));
+        }
         for workspace in &report.rescues_open {
             pairs.push(("state not uploaded", cell(workspace)));
         }

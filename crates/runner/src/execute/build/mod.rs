@@ -24,7 +24,7 @@ use super::{Done, Run, source};
 use crate::oci::{Manifest, Remote};
 
 pub(super) use pack::PROVIDERS;
-pub(super) use push::{remote, sync};
+pub(super) use push::{own_registry, remote, sync};
 
 const SOURCE: usize = 0;
 const BUILD: usize = 1;

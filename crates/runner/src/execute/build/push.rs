@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crash::crash_point;
 use model::build::{Artifact, BuildSpec, Repository, SyncSpec, media};
+use model::kubernetes::Pulls;
 use model::{Outcome, StepStatus};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::action::StepFailure;
 use super::super::stages::Stages;
@@ -33,6 +35,19 @@ pub(in crate::execute) async fn remote(run: &Run<'_>, repository: &Repository) -
     let scheme = if repository.plain_http { "http" } else { "https" };
     let login = stored_credentials(host).await;
     Ok(Remote::new(&format!("{scheme}://{host}"), &repository.name, Auth::Login(login), ca_file)?)
+}
+
+/// The control plane's registry, as pods name it: the host of the Runner API.
+pub(in crate::execute) fn own_registry(runner_url: &str) -> Result<String, StepFailure> {
+    let url = reqwest::Url::parse(runner_url).ok();
+    let host = url.as_ref().filter(|url| url.path() == "/").and_then(|url| {
+        let host = url.host_str()?;
+        Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+    });
+    host.ok_or_else(|| {
+        let text = "the Runner API is below a path, where no registry can be: start the runner with `--registry HOST/PATH`, so that images are copied there";
+        StepFailure::new("no_registry", text)
+    })
 }
 
 /// How an artifact is called: our own registry has no one name, so its path alone is said.
@@ -129,17 +144,26 @@ async fn push_file(
 }
 
 /// Copies an artifact of the vendor into the install's own registry, or sees that it can be read.
-pub(in super::super) async fn sync(run: &mut Run<'_>, spec: &SyncSpec) -> Done {
+pub(in super::super) async fn sync(run: &mut Run<'_>, spec: &SyncSpec, pulls: Option<&Pulls>) -> Done {
     let mut stages = Stages::new(&["sync"]);
     stages.begin(run, 0);
     match copy_to_install(run, spec).await {
         Ok(image) => {
             let steps = stages.finish(run);
             debug_assert!(steps.iter().all(|step| step.status == StepStatus::Finished));
-            Done { outcome: Outcome::Finished, error: None, steps, outputs: as_map(&json!({ "image": image })) }
+            Done { outcome: Outcome::Finished, error: None, steps, outputs: as_map(&outputs(spec, &image, pulls)) }
         }
         Err(failure) => stages.fail(run, failure),
     }
+}
+
+/// The outputs of a copy: the image as pods name it, and the Secret that they need for it.
+fn outputs(spec: &SyncSpec, image: &Artifact, pulls: Option<&Pulls>) -> Value {
+    let mut outputs = json!({ "image": image });
+    if let (None, None, Some(pulls)) = (&spec.to, &spec.from.registry, pulls) {
+        outputs["image"]["pull_secret"] = json!(pulls.secret);
+    }
+    outputs
 }
 
 async fn copy_to_install(run: &mut Run<'_>, spec: &SyncSpec) -> Result<Artifact, StepFailure> {
@@ -154,7 +178,9 @@ async fn copy_to_install(run: &mut Run<'_>, spec: &SyncSpec) -> Result<Artifact,
         let Some(to) = &to else {
             return Ok::<_, OciError>((root, None));
         };
+        crash_point!("executor.before_copy");
         let copied = copy::copy(From::Registry(&from), to, &root, &spec.tag, &scratch).await?;
+        crash_point!("executor.copied");
         Ok((root, Some(copied)))
     };
     let (root, copied) = tokio::select! {
@@ -173,6 +199,9 @@ async fn copy_to_install(run: &mut Run<'_>, spec: &SyncSpec) -> Result<Artifact,
             run.say(Some(0), &format!("{}: {} can be read from the vendor's registry", spec.component, root.digest))
         }
     }
-    let repository = called(spec.to.as_ref().unwrap_or(&spec.from));
+    let repository = match (&spec.to, &spec.from.registry) {
+        (None, None) => format!("{}/{}", own_registry(&run.context.runner_url)?, spec.from.name),
+        (to, _) => called(to.as_ref().unwrap_or(&spec.from)),
+    };
     Ok(copy::artifact(&repository, &spec.tag, &root, size))
 }

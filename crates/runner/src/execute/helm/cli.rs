@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use fs_err as fs;
+use kubernetes::PullSecret;
 use mask::Masks;
 use model::kubernetes::HelmSpec;
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use super::super::action::{StepFailure, base_environment};
 use super::super::kubernetes::api::Api;
 use super::super::kubernetes::cluster;
+use super::super::kubernetes::pulls::ImagePulls;
 use super::super::{Run, artifact, tool};
 use super::hooks::{self, Hook};
 use super::records::{self, Known, Record};
@@ -25,8 +27,8 @@ const OUTPUT_BYTES: u64 = 256 << 20;
 /// What of standard error is remembered.
 const HEARD_BYTES_MAX: usize = 16 << 10;
 const ERROR_CHARS_MAX: usize = 600;
-/// Lets what was approved pass, and nothing else. Helm hands it what it is about to apply.
-const GATE: &str = "#!/bin/sh\nset -eu\ncat >\"$RENDERED_MANIFEST.new\"\nif [ -e \"$RENDERED_MANIFEST\" ]; then\n  cmp -s \"$RENDERED_MANIFEST\" \"$RENDERED_MANIFEST.new\" || { echo 'what helm is about to apply is not what was approved' >&2; exit 1; }\nelse\n  mv \"$RENDERED_MANIFEST.new\" \"$RENDERED_MANIFEST\"\nfi\ncat \"$RENDERED_MANIFEST\"\n";
+/// Lets what was approved pass, and nothing else. Helm hands it what it is about to apply, and takes what it returns.
+const GATE: &str = "#!/bin/sh\nset -eu\ncat >\"$RENDERED_MANIFEST.new\"\nif [ -e \"$RENDERED_MANIFEST\" ]; then\n  cmp -s \"$RENDERED_MANIFEST\" \"$RENDERED_MANIFEST.new\" || { echo 'what helm is about to apply is not what was approved' >&2; exit 1; }\nelse\n  mv \"$RENDERED_MANIFEST.new\" \"$RENDERED_MANIFEST\"\nfi\nif [ -e \"$RENDERED_MANIFEST.returned\" ]; then cat \"$RENDERED_MANIFEST.returned\"; else cat \"$RENDERED_MANIFEST\"; fi\n";
 /// Names the file of what was approved to it.
 const RENDERED: &str = "RENDERED_MANIFEST";
 const GATE_NAME: &str = "ferry-gate";
@@ -47,10 +49,16 @@ pub(super) struct Helm {
     /// A file of releases that count for a render instead of those in the cluster.
     renders_from: Option<String>,
     creates_namespace: bool,
+    pull_secret: Option<PullSecret>,
 }
 
 impl Helm {
-    pub(super) fn new(run: &Run<'_>, job: &HelmSpec, config: &Value) -> Result<Self, StepFailure> {
+    pub(super) fn new(
+        run: &Run<'_>,
+        job: &HelmSpec,
+        config: &Value,
+        pulls: Option<&ImagePulls>,
+    ) -> Result<Self, StepFailure> {
         let program = tool::need("helm", "a chart")?;
         let work = run.host.dir.work();
         for folder in ["tmp", "sources", "helm/plugins"] {
@@ -101,6 +109,7 @@ impl Helm {
             is_4,
             renders_from: None,
             creates_namespace: false,
+            pull_secret: pulls.map(|pulls| pulls.secret.clone()),
         };
         helm.write_gate()?;
         Ok(helm)
@@ -295,8 +304,15 @@ impl Helm {
         let gated = fs::read_to_string(&place).unwrap_or_default();
         // From version 4 on, the gate sees hooks, too.
         let manifest = manifest.unwrap_or_else(|| gated.clone());
+        let Some(secret) = &self.pull_secret else {
+            let gated = (gated != manifest).then_some(gated);
+            return Ok(Rendered { manifest, gated, returned: None, hooks, crds });
+        };
+        let add = |text: &str| secret.add_to_text(text).map_err(|e| StepFailure::new("bad_manifest", e.to_string()));
+        let (manifest, returned) = (add(&manifest)?, add(&gated)?);
+        let returned = (returned != gated).then_some(returned);
         let gated = (gated != manifest).then_some(gated);
-        Ok(Rendered { manifest, gated, hooks, crds })
+        Ok(Rendered { manifest, gated, returned, hooks, crds })
     }
 
     /// The hooks of a chart, rendered without asking the cluster whether it knows their kinds.
@@ -331,6 +347,9 @@ impl Helm {
     ) -> Result<(), StepFailure> {
         let approved = self.work.join("approved.yaml");
         tool::private(&approved, rendered.gated.as_ref().unwrap_or(&rendered.manifest))?;
+        if let Some(returned) = &rendered.returned {
+            tool::private(&self.work.join("approved.yaml.returned"), returned)?;
+        }
         let mut words = self.upgrade_words(job);
         // Hooks take their time, too.
         words.extend(["--timeout".to_owned(), left(until)]);

@@ -14,7 +14,7 @@ use crash::crash_point;
 use fs_err as fs;
 use kubernetes::{Change, Cluster, Deployed, Entry, Inventory, ObjectRef, Output, Verb};
 use model::deploy::{ApprovedPlan, Deploy, STALE_PLAN};
-use model::kubernetes::{ClusterSpec, HelmSpec, ReleaseStorage};
+use model::kubernetes::{ClusterSpec, HelmSpec, Pulls, ReleaseStorage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -23,9 +23,10 @@ use super::action::StepFailure;
 use super::deploy::{Deployer, Planned, Workspace};
 use super::kubernetes::api::Api;
 use super::kubernetes::compare::{self, Act, By, Compared, PlannedObject, Wanted};
+use super::kubernetes::pulls::{self, ImagePulls};
 use super::kubernetes::state::{self, States};
 use super::kubernetes::{explain, plan, rollout};
-use super::manifest::{RESERVE_S, connect, named};
+use super::manifest::{connect, named, work_s};
 use super::stages::Stages;
 use cli::Helm;
 use hooks::{Moment, Parsed};
@@ -43,6 +44,7 @@ pub(super) struct Release<'j> {
     pub(super) job: &'j HelmSpec,
     pub(super) workspace: Workspace,
     pub(super) cluster: Option<&'j ClusterSpec>,
+    pub(super) pulls: Option<&'j Pulls>,
     pub(super) timeout_s: u64,
 }
 
@@ -87,7 +89,7 @@ impl Deployer for Release<'_> {
         let (config, api) = connect(run, self.cluster, &self.job.deploy).await?;
         let before = state::open(run, &self.workspace).await?;
         let job = self.meant(before.as_ref(), destroy);
-        let mut helm = Helm::new(run, &job, &config)?;
+        let mut helm = Helm::new(run, &job, &config, ImagePulls::of(run, self.pulls)?.as_ref())?;
         if !destroy {
             stays_in_place(&api, before.as_ref(), &job).await?;
             helm.fetch_chart(run, &job).await?;
@@ -128,12 +130,13 @@ impl Deployer for Release<'_> {
         approved: &ApprovedPlan,
         destroy: bool,
     ) -> Result<Map<String, Value>, StepFailure> {
-        let until = Instant::now() + Duration::from_secs(self.timeout_s.saturating_sub(RESERVE_S).max(1));
+        let until = Instant::now() + Duration::from_secs(work_s(self.timeout_s));
         stages.begin(run, CHART);
         let (config, api) = connect(run, self.cluster, &self.job.deploy).await?;
         let before = state::open(run, &self.workspace).await?;
         let job = self.meant(before.as_ref(), destroy);
-        let mut helm = Helm::new(run, &job, &config)?;
+        let pulls = ImagePulls::of(run, self.pulls)?;
+        let mut helm = Helm::new(run, &job, &config, pulls.as_ref())?;
         let file = self.workspace.fetch_plan(run, approved).await?;
         let bad = |e: serde_json::Error| StepFailure::new("sealed_file", format!("the plan can't be read: {e}"));
         let file: PlanFile = serde_json::from_slice(&fs::read(&file)?).map_err(bad)?;
@@ -148,6 +151,7 @@ impl Deployer for Release<'_> {
             release: Some(job.release.clone()),
             namespace: job.namespace.clone(),
             storage: Some(job.storage.as_str().to_owned()),
+            ..Deployed::default()
         };
         let mut states = States::new(before.as_ref(), &api.cluster, deployed);
         let here = before.as_ref().filter(|before| before.cluster.uid == api.cluster.uid);
@@ -156,8 +160,17 @@ impl Deployer for Release<'_> {
         crash_point!("executor.intent_saved");
         let work = upgrade::Work { api: &api, helm: &helm, job: &job, file: &file, until };
         let entries: Vec<Entry> = if destroy { Vec::new() } else { release::entries(&file.objects) };
-        let outcome =
-            if destroy { work.uninstall(run, stages).await } else { work.upgrade(run, stages, &entries).await };
+        let outcome = if destroy {
+            work.uninstall(run, stages).await
+        } else {
+            let bringing = match &pulls {
+                Some(pulls) => {
+                    pulls.bring(run, &api, pulls.namespaces(file.objects.iter().map(|it| &it.object))).await?
+                }
+                None => None,
+            };
+            pulls::beside(bringing.as_ref(), work.upgrade(run, stages, &entries)).await
+        };
         crash_point!("executor.applied");
         outcome?;
         stages.begin(run, OUTPUTS);

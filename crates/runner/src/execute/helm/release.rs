@@ -35,6 +35,9 @@ pub(super) struct Rendered {
     /// Byte for byte as helm hands it to a post-renderer, where that is something else.
     #[serde(default)]
     pub(super) gated: Option<String>,
+    /// What helm gets back from its post-renderer, where that is something else again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) returned: Option<String>,
     pub(super) hooks: Vec<Hook>,
     pub(super) crds: String,
 }
@@ -166,7 +169,8 @@ pub(super) async fn watch(
         progress.tell(run);
         if round % LOOKS_TO_EXPLAIN == 0 {
             let told = not_ready(api, entries).await;
-            if Instant::now() < until {
+            // Helm may have begun to roll back, which makes everything ready again.
+            if Instant::now() < until && !told.is_empty() {
                 seen.replace(told);
             }
         }
@@ -176,7 +180,10 @@ pub(super) async fn watch(
                 else {
                     continue;
                 };
-                run.say(Some(stage), &format!("waits: {}", explain::why(api, &entry.of, live.as_ref(), &why).await));
+                run.say(
+                    Some(stage),
+                    &format!("waits: {}", explain::why(api, &entry.of, live.as_ref(), &why).await.text),
+                );
             }
         }
     }
@@ -190,7 +197,7 @@ pub(super) async fn not_ready(api: &Api, entries: &[Entry]) -> Vec<String> {
         let (Status::Progressing(why) | Status::Failed(why) | Status::Terminating(why)) = status(Some(&live)) else {
             continue;
         };
-        told.push(explain::why(api, &entry.of, Some(&live), &why).await);
+        told.push(explain::why(api, &entry.of, Some(&live), &why).await.text);
         if told.len() == NAMED_MAX {
             break;
         }

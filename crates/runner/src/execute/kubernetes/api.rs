@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::io::AsyncRead;
+use futures::{Stream, StreamExt as _};
 use http::{Method, Request};
 use kube::Client;
-use kube::core::Status;
+use kube::core::{Status, WatchEvent};
 use kubernetes::{Cluster, ObjectRef};
+use mask::Masks;
 use serde_json::{Value, json};
 
 use super::super::action::StepFailure;
@@ -79,6 +82,7 @@ impl ApiError {
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
     api_version: String,
+    name: String,
     plural: String,
     pub(crate) namespaced: bool,
 }
@@ -88,6 +92,8 @@ pub(crate) struct Api {
     pub(crate) cluster: Cluster,
     /// Whose the fields are that we set.
     pub(crate) manager: String,
+    /// What may not be seen of the texts that the cluster keeps.
+    masks: Option<Arc<Masks>>,
     kinds: Mutex<BTreeMap<String, Arc<BTreeMap<String, Kind>>>>,
 }
 
@@ -102,7 +108,7 @@ pub(crate) struct Apply {
 impl Api {
     pub(crate) async fn open(client: Client, server: String, manager: String) -> Result<Self, StepFailure> {
         let cluster = Cluster { uid: String::new(), server };
-        let mut api = Self { client, cluster, manager, kinds: Mutex::new(BTreeMap::new()) };
+        let mut api = Self { client, cluster, manager, masks: None, kinds: Mutex::new(BTreeMap::new()) };
         let system = api.get_path("/api/v1/namespaces/kube-system").await;
         let system =
             system.map_err(|e| e.of("read", "Namespace/kube-system, by which a cluster is told from others,"))?;
@@ -114,6 +120,13 @@ impl Api {
         };
         api.cluster.uid = uid.to_owned();
         Ok(api)
+    }
+
+    /// The same cluster, in another name.
+    pub(crate) fn as_manager(&self, manager: String) -> Self {
+        let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (client, cluster, masks) = (self.client.clone(), self.cluster.clone(), self.masks.clone());
+        Self { client, cluster, manager, masks, kinds: Mutex::new(kinds) }
     }
 
     async fn send(&self, method: Method, path: &str, kind: &str, body: Vec<u8>) -> Result<Value, ApiError> {
@@ -128,8 +141,7 @@ impl Api {
                 .map_err(|e| ApiError::Away(e.to_string()))?;
             let error = match self.client.request::<Value>(request).await {
                 Ok(value) => return Ok(value),
-                Err(kube::Error::Api(status)) => ApiError::Refused(status),
-                Err(other) => ApiError::Away(crate::net::chain(&other)),
+                Err(error) => error_of(error),
             };
             // Every request may be sent twice: an apply says how an object is to be, and a deletion names its uid.
             let has_answered = !self.cluster.uid.is_empty();
@@ -157,10 +169,26 @@ impl Api {
         }
     }
 
-    /// A text, such as a log.
+    /// From now on texts are masked before anybody cuts them.
+    pub(crate) fn hide(&mut self, masks: Arc<Masks>) {
+        self.masks = Some(masks);
+    }
+
+    /// A text, such as a log, masked.
     pub(crate) async fn text(&self, path: &str) -> Option<String> {
         let request = Request::builder().uri(path).body(Vec::new()).ok()?;
-        self.client.request_text(request).await.ok()
+        let text = self.client.request_text(request).await.ok()?;
+        Some(self.masks.as_ref().map_or_else(|| text.clone(), |masks| masks.mask_text(&text)))
+    }
+
+    /// A text as it comes, such as a log that is followed. It is asked for once.
+    pub(crate) async fn stream(&self, path: &str) -> Result<impl AsyncRead + Send + Unpin + use<>, ApiError> {
+        let request = Request::builder().uri(path).body(Vec::new()).map_err(|e| ApiError::Away(e.to_string()))?;
+        match self.client.request_stream(request).await {
+            Ok(text) => Ok(Box::pin(text)),
+            Err(kube::Error::Api(status)) => Err(ApiError::Refused(status)),
+            Err(other) => Err(ApiError::Away(crate::net::chain(&other))),
+        }
     }
 
     /// The kinds of one version of one group; empty where the server does not serve it.
@@ -177,7 +205,8 @@ impl Api {
                 let kind = resource["kind"].as_str()?.to_owned();
                 let plural = resource["name"].as_str()?.to_owned();
                 let namespaced = resource["namespaced"].as_bool().unwrap_or_default();
-                Some((kind, Kind { api_version: api_version.to_owned(), plural, namespaced }))
+                let name = kind.clone();
+                Some((kind, Kind { api_version: api_version.to_owned(), name, plural, namespaced }))
             })
             .collect();
         let found = Arc::new(found);
@@ -299,21 +328,99 @@ impl Api {
         Err(ApiError::Away(format!("{path} lists more than {} objects", PAGE * PAGES_MAX)))
     }
 
-    /// What the server is and serves, as charts ask for it: its version, and `GROUP/VERSION` with and without each kind.
-    pub(crate) async fn capabilities(&self) -> Result<(String, Vec<String>), ApiError> {
-        let version = self.get_path("/version").await?.unwrap_or_default();
+    /// All objects of a kind in a namespace, or of the whole cluster: each is handed over once; what comes back is where a watch
+    /// begins.
+    pub(crate) async fn each(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        query: &str,
+        mut take: impl FnMut(Value),
+    ) -> Result<String, ApiError> {
+        let path = format!("{}?limit={PAGE}{query}", Self::collection(kind, namespace));
+        let mut next = String::new();
+        for _ in 0..PAGES_MAX {
+            let mut page = self.get_path(&format!("{path}{next}")).await?.unwrap_or_default();
+            if let Value::Array(items) = page["items"].take() {
+                for mut item in items {
+                    // Items of a list do not say what they are.
+                    item["apiVersion"] = json!(kind.api_version);
+                    item["kind"] = json!(kind.name);
+                    take(item);
+                }
+            }
+            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => next = format!("&continue={}", encoded(token)),
+                None => return Ok(page["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()),
+            }
+        }
+        Err(ApiError::Away(format!("{path} lists more than {} objects", PAGE * PAGES_MAX)))
+    }
+
+    /// What happens to the objects of a kind from a version on.
+    pub(crate) async fn watch(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        query: &str,
+        from: &str,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, ApiError>> + use<>, ApiError> {
+        let path = format!(
+            "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}{query}",
+            Self::collection(kind, namespace),
+            super::WATCH.as_secs(),
+            encoded(from)
+        );
+        let request = Request::builder().uri(path).body(Vec::new()).map_err(|e| ApiError::Away(e.to_string()))?;
+        let stream = self.client.request_events::<Value>(request).await.map_err(error_of)?;
+        Ok(stream.map(|event: Result<_, kube::Error>| event.map_err(error_of)))
+    }
+
+    fn collection(kind: &Kind, namespace: Option<&str>) -> String {
+        let (root, plural) = (root(&kind.api_version), &kind.plural);
+        match namespace.filter(|_| kind.namespaced) {
+            Some(namespace) => format!("{root}/namespaces/{}/{plural}", encoded(namespace)),
+            None => format!("{root}/{plural}"),
+        }
+    }
+
+    /// Every kind of object that lives in namespaces: its version and its plural.
+    pub(crate) async fn namespaced(&self) -> Result<Vec<(String, String)>, ApiError> {
+        let mut all = Vec::new();
+        for api_version in self.versions().await? {
+            let kinds = self.kinds(&api_version).await?;
+            let inside = kinds.values().filter(|kind| kind.namespaced);
+            all.extend(inside.map(|kind| (api_version.clone(), kind.plural.clone())));
+        }
+        Ok(all)
+    }
+
+    async fn versions(&self) -> Result<Vec<String>, ApiError> {
         let groups = self.get_path("/apis").await?.unwrap_or_default();
         let groups = groups["groups"].as_array().into_iter().flatten();
         let versions = groups.flat_map(|group| group["versions"].as_array().into_iter().flatten());
         let mut served = vec!["v1".to_owned()];
         served.extend(versions.filter_map(|version| version["groupVersion"].as_str().map(str::to_owned)));
+        Ok(served)
+    }
+
+    /// What the server is and serves, as charts ask for it: its version, and `GROUP/VERSION` with and without each kind.
+    pub(crate) async fn capabilities(&self) -> Result<(String, Vec<String>), ApiError> {
+        let version = self.get_path("/version").await?.unwrap_or_default();
         let mut all = Vec::new();
-        for api_version in served {
+        for api_version in self.versions().await? {
             let kinds = self.kinds(&api_version).await?;
             all.extend(kinds.keys().map(|kind| format!("{api_version}/{kind}")));
             all.push(api_version);
         }
         Ok((version["gitVersion"].as_str().unwrap_or_default().to_owned(), all))
+    }
+}
+
+fn error_of(error: kube::Error) -> ApiError {
+    match error {
+        kube::Error::Api(status) => ApiError::Refused(status),
+        other => ApiError::Away(crate::net::chain(&other)),
     }
 }
 

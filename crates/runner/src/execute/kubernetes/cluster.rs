@@ -1,6 +1,7 @@
 //! Which cluster a job works on, and how to get in. Each job gets a kubeconfig of its own, with one context and everything inline.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as B64;
@@ -14,6 +15,8 @@ use super::super::action::StepFailure;
 use super::super::{Run, tool};
 use super::api::Api;
 
+/// An answer, or what follows of it, comes within this.
+const READ: Duration = Duration::from_secs(60);
 /// Where a pod finds its service account.
 const POD: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -22,9 +25,14 @@ pub(crate) fn failure(text: impl Into<String>) -> StepFailure {
 }
 
 /// The kubeconfig of a job, as JSON.
-pub(crate) fn kubeconfig(run: &Run<'_>, cluster: &ClusterSpec) -> Result<Value, StepFailure> {
+pub(in crate::execute) fn kubeconfig(run: &Run<'_>, cluster: &ClusterSpec) -> Result<Value, StepFailure> {
+    config_of(run.context.tools.kubeconfig.as_deref(), cluster)
+}
+
+/// The kubeconfig for a cluster; `given` is the runner's own.
+pub(crate) fn config_of(given: Option<&Path>, cluster: &ClusterSpec) -> Result<Value, StepFailure> {
     match cluster {
-        ClusterSpec::Runner {} => own(run.context.tools.kubeconfig.as_deref()),
+        ClusterSpec::Runner {} => own(given),
         ClusterSpec::Output { origin, kubeconfig: Some(text), .. } => {
             let parsed = kubernetes::read_yaml(text)
                 .map_err(|e| failure(format!("the kubeconfig that {origin} puts out can't be read: {e}")))?;
@@ -43,7 +51,7 @@ pub(crate) fn kubeconfig(run: &Run<'_>, cluster: &ClusterSpec) -> Result<Value, 
             let user = match token {
                 Some(token) => json!({ "token": token }),
                 // The cluster that the runner itself is let into may be this one.
-                None => own(run.context.tools.kubeconfig.as_deref())
+                None => own(given)
                     .ok()
                     .filter(|own| server(own) == endpoint.trim_end_matches('/'))
                     .map(|own| own["users"][0]["user"].clone())
@@ -130,7 +138,10 @@ fn inline(table: &mut Value, key: &str, dir: Option<&Path>) -> Result<(), String
 }
 
 /// The kubeconfig for programs that may use a cluster and need not: None where the runner has none of its own.
-pub(crate) fn for_programs(run: &Run<'_>, cluster: Option<&ClusterSpec>) -> Result<Option<PathBuf>, StepFailure> {
+pub(in crate::execute) fn for_programs(
+    run: &Run<'_>,
+    cluster: Option<&ClusterSpec>,
+) -> Result<Option<PathBuf>, StepFailure> {
     match cluster {
         None => Ok(None),
         Some(cluster) => match (kubeconfig(run, cluster), cluster) {
@@ -142,7 +153,7 @@ pub(crate) fn for_programs(run: &Run<'_>, cluster: Option<&ClusterSpec>) -> Resu
 }
 
 /// Writes the kubeconfig for the programs of a job.
-pub(crate) fn file(run: &Run<'_>, config: &Value) -> Result<PathBuf, StepFailure> {
+pub(in crate::execute) fn file(run: &Run<'_>, config: &Value) -> Result<PathBuf, StepFailure> {
     let place = run.host.dir.work().join("kubeconfig.json");
     tool::private(&place, &config.to_string())?;
     Ok(place)
@@ -150,17 +161,33 @@ pub(crate) fn file(run: &Run<'_>, config: &Value) -> Result<PathBuf, StepFailure
 
 /// Opens the way to the API server for a component, and says which cluster that is.
 pub(crate) async fn connect(config: &Value, component: &WorkspaceId) -> Result<Api, StepFailure> {
+    open(config, format!("{}{component}", super::MANAGER_PREFIX)).await
+}
+
+/// The same under a given name, whose the fields are that it sets.
+pub(crate) async fn open(config: &Value, manager: String) -> Result<Api, StepFailure> {
+    Api::open(client(config, READ).await?, server(config).to_owned(), manager).await
+}
+
+async fn client(config: &Value, read_timeout: Duration) -> Result<kube::Client, StepFailure> {
     let parsed = Kubeconfig::from_yaml(&config.to_string())
         .map_err(|e| failure(format!("the kubeconfig can't be used: {e}")))?;
     let options = KubeConfigOptions::default();
     let mut made = kube::Config::from_custom_kubeconfig(parsed, &options)
         .await
         .map_err(|e| failure(format!("the kubeconfig can't be used: {e}")))?;
-    made.connect_timeout = Some(std::time::Duration::from_secs(10));
-    made.read_timeout = Some(std::time::Duration::from_secs(60));
-    made.write_timeout = Some(std::time::Duration::from_secs(60));
-    let client = kube::Client::try_from(made).map_err(|e| failure(format!("the kubeconfig can't be used: {e}")))?;
-    Api::open(client, server(config).to_owned(), format!("{}{component}", super::MANAGER_PREFIX)).await
+    made.connect_timeout = Some(Duration::from_secs(10));
+    made.read_timeout = Some(read_timeout);
+    made.write_timeout = Some(Duration::from_secs(60));
+    kube::Client::try_from(made).map_err(|e| failure(format!("the kubeconfig can't be used: {e}")))
+}
+
+/// The way into a cluster for who only looks, and for long; `given` is the runner's own kubeconfig.
+pub(crate) async fn observe(given: Option<&Path>, cluster: &ClusterSpec) -> Result<(Value, Api), StepFailure> {
+    let config = config_of(given, cluster)?;
+    let client = client(&config, super::WATCH + READ).await?;
+    let api = Api::open(client, server(&config).to_owned(), String::new()).await?;
+    Ok((config, api))
 }
 
 #[cfg(test)]

@@ -243,6 +243,12 @@ pub(super) fn is_managed(api: &Api, live: &Value) -> bool {
     managers(live).any(|name| name == api.manager)
 }
 
+/// Whether a sync of the app's secrets has made a namespace: it is no stranger's.
+pub(super) fn is_for_secrets(of: &ObjectRef, live: &Value) -> bool {
+    let prefix = format!("{}secrets-", super::MANAGER_PREFIX);
+    of.kind == "Namespace" && of.group.is_empty() && managers(live).any(|name| name.starts_with(&prefix))
+}
+
 /// What else matters for an object.
 pub(super) struct Around {
     /// Kinds that the same apply brings.

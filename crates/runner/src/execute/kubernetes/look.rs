@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::action::StepFailure;
 use super::api::{Api, ApiError, Apply, Kind};
-use super::compare::{Act, Around, PlannedObject, Wanted, digest, is_component, is_managed, no_kind};
+use super::compare::{Act, Around, PlannedObject, Wanted, digest, is_component, is_for_secrets, is_managed, no_kind};
 
 /// Where an autoscaler writes.
 const REPLICAS: &str = "spec.replicas";
@@ -144,8 +144,9 @@ impl Look<'_> {
             _ => None,
         };
         let is_known = self.wanted.before.iter().any(|entry| entry.of.is_same(&self.of));
-        let is_adopted =
-            self.live.as_ref().is_some_and(|live| !self.is_release() && !is_known && !is_managed(api, live));
+        let is_adopted = self.live.as_ref().is_some_and(|live| {
+            !self.is_release() && !is_known && !is_managed(api, live) && !is_for_secrets(&self.of, live)
+        });
         // Of what is new, defaults would hide what was asked for.
         let shown = |value: &Value| if verb == Verb::Create { self.object.clone() } else { seen(value) };
         let change = |before: Value, after: Value, verb: Verb, reason: Option<String>| Change {

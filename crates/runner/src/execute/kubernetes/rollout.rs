@@ -261,7 +261,7 @@ pub(crate) async fn delete(
 }
 
 /// Waits until an object is gone. What keeps it is said in the failure.
-async fn wait_gone(api: &Api, of: &ObjectRef, uid: &str, until: Instant) -> Result<(), StepFailure> {
+pub(crate) async fn wait_gone(api: &Api, of: &ObjectRef, uid: &str, until: Instant) -> Result<(), StepFailure> {
     let begun = Instant::now();
     // A kind that was deleted takes its objects along.
     loop {
@@ -317,7 +317,7 @@ struct Waiting<'e> {
 
 impl Waiting<'_> {
     async fn explained(&self, api: &Api) -> String {
-        explain::why(api, &self.entry.of, self.live.as_ref(), &self.why).await
+        explain::why(api, &self.entry.of, self.live.as_ref(), &self.why).await.text
     }
 }
 

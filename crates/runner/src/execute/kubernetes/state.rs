@@ -2,7 +2,7 @@
 
 use fs_err as fs;
 use kubernetes::{Cluster, Deployed, Entry, Inventory, Output};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::Run;
 use super::super::action::StepFailure;
@@ -43,6 +43,11 @@ impl States {
         self.deployed.release = None;
     }
 
+    /// How the last run of a Job ended well.
+    pub(crate) fn ran(&mut self, run: Value) {
+        self.deployed.ran = Some(run);
+    }
+
     /// Saves the next state; returns what the control plane may know of it.
     pub(crate) async fn save(
         &mut self,
@@ -60,6 +65,7 @@ impl States {
             objects,
             outputs,
         };
+        let named: Vec<_> = inventory.objects.iter().map(|entry| entry.of.clone()).collect();
         let text = inventory.text();
         let plain = Plain::Memory(text.clone().into());
         let saved = match workspace.keeper.push(plain, "").await {
@@ -72,7 +78,10 @@ impl States {
         let place = private_dir(run.host.dir).join("last.json");
         fs::write(&place, &text)?;
         let state = read_state(&place).map_err(|e| StepFailure::new("sealed_file", e))?;
-        Ok(workspace.keeper.outputs(&state).await?.document)
+        let mut told = workspace.keeper.outputs(&state).await?.document;
+        // What is observed from now on: names, and nothing of what is in them.
+        told.insert("objects".into(), run.host.secrets.masks().mask_value(json!(named)));
+        Ok(told)
     }
 }
 

@@ -6,7 +6,7 @@ use crash::crash_point;
 use fs_err as fs;
 use kubernetes::{Cluster, Deployed, Entry, Inventory, ObjectRef, Output};
 use model::deploy::{ApprovedPlan, Deploy, STALE_PLAN};
-use model::kubernetes::{ClusterSpec, ManifestSource, ManifestSpec};
+use model::kubernetes::{ClusterSpec, ManifestSource, ManifestSpec, Pulls};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,7 @@ use super::action::StepFailure;
 use super::deploy::{Deployer, Planned, Workspace};
 use super::kubernetes::api::Api;
 use super::kubernetes::compare::{self, Act, By, Compared, PlannedObject, Wanted};
+use super::kubernetes::pulls::{self, Bringing, ImagePulls};
 use super::kubernetes::rollout::{self, Progress};
 use super::kubernetes::state::{self, States};
 use super::kubernetes::{cluster, plan};
@@ -25,14 +26,20 @@ const PLAN: usize = 1;
 const APPLY: usize = 1;
 const WAIT: usize = 2;
 const OUTPUTS: usize = 3;
-/// What a job keeps of its time for writing down what happened.
-pub(super) const RESERVE_S: u64 = 20;
+/// What a job keeps of its time, at most, for writing down what happened.
+const RESERVE_S: u64 = 20;
+
+/// How long an apply may work, of the time that its job has.
+pub(super) fn work_s(timeout_s: u64) -> u64 {
+    (timeout_s - RESERVE_S.min(timeout_s / 3)).max(1)
+}
 
 /// What a job on objects works with.
 pub(super) struct Objects<'j> {
     pub(super) job: &'j ManifestSpec,
     pub(super) workspace: Workspace,
     pub(super) cluster: Option<&'j ClusterSpec>,
+    pub(super) pulls: Option<&'j Pulls>,
     pub(super) timeout_s: u64,
     pub(super) disk_bytes: u64,
 }
@@ -71,7 +78,7 @@ impl Deployer for Objects<'_> {
         _: bool,
     ) -> Result<Map<String, Value>, StepFailure> {
         let stop = run.stop.clone();
-        unless_stopped(stop, self.carry_out(run, stages, approved)).await
+        unless_stopped(stop, Box::pin(self.carry_out(run, stages, approved))).await
     }
 }
 
@@ -93,7 +100,8 @@ pub(super) async fn connect(
     deploy: &Deploy,
 ) -> Result<(Value, Api), StepFailure> {
     let config = cluster::kubeconfig(run, spec.unwrap_or(&ClusterSpec::Runner {}))?;
-    let api = cluster::connect(&config, &deploy.workspace_id).await?;
+    let mut api = cluster::connect(&config, &deploy.workspace_id).await?;
+    api.hide(run.host.secrets.shared());
     Ok((config, api))
 }
 
@@ -111,6 +119,11 @@ impl Objects<'_> {
             plan::teardown(&api, before.as_ref(), there, By::Us).await?
         } else {
             compare::placed(&api, &mut objects, &self.job.namespace).await?;
+            if let Some(pulls) = ImagePulls::of(run, self.pulls)? {
+                for object in &mut objects {
+                    pulls.secret.add_to(object);
+                }
+            }
             let wanted = Wanted {
                 objects: compare::sorted(objects.clone()),
                 before: there,
@@ -149,7 +162,7 @@ impl Objects<'_> {
         stages: &mut Stages,
         approved: &ApprovedPlan,
     ) -> Result<Map<String, Value>, StepFailure> {
-        let until = Instant::now() + Duration::from_secs(self.timeout_s.saturating_sub(RESERVE_S).max(1));
+        let until = Instant::now() + Duration::from_secs(work_s(self.timeout_s));
         stages.begin(run, OBJECTS);
         let (_, api) = connect(run, self.cluster, &self.job.deploy).await?;
         let file = self.workspace.fetch_plan(run, approved).await?;
@@ -169,7 +182,9 @@ impl Objects<'_> {
         states.save(run, &self.workspace, intended(before.as_ref(), &api.cluster, &objects), outputs.clone()).await?;
         crash_point!("executor.intent_saved");
         let mut progress = Progress::new(stages, APPLY);
-        let applied = rollout::carry_out(run, &api, &objects, &mut progress, until).await;
+        let bringing = self.bring_pulls(run, &api, &objects).await?;
+        let work = rollout::carry_out(run, &api, &objects, &mut progress, until);
+        let applied = pulls::beside(bringing.as_ref(), work).await;
         stages.set_resources(APPLY, progress.shown());
         let uids = applied?;
         crash_point!("executor.applied");
@@ -187,6 +202,18 @@ impl Objects<'_> {
         }
         stages.begin(run, OUTPUTS);
         Ok(told)
+    }
+}
+
+impl Objects<'_> {
+    async fn bring_pulls(
+        &self,
+        run: &Run<'_>,
+        api: &Api,
+        objects: &[PlannedObject],
+    ) -> Result<Option<Bringing>, StepFailure> {
+        let Some(pulls) = ImagePulls::of(run, self.pulls)? else { return Ok(None) };
+        pulls.bring(run, api, pulls.namespaces(objects.iter().map(|it| &it.object))).await
     }
 }
 

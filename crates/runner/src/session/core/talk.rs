@@ -86,6 +86,8 @@ pub enum Effect {
     Keep(Box<RunnerSettings>),
     /// Keys that the server offers; good only if trust leads to them.
     Learn(Vec<model::papers::EndorsedKey>),
+    /// There is another list of what to observe.
+    Observe(u64),
     Exit(Ending),
 }
 

@@ -34,6 +34,7 @@ fn answer() -> PollAnswer {
         cancels: vec![],
         lost: vec![],
         settings: None,
+        watch: 0,
         keys: vec![],
         restarting: false,
         reconnect_ms: 500,

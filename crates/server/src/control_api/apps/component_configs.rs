@@ -436,6 +436,9 @@ component_config!(post_job, "/v1/components/{component_id}/configs/job", CreateJ
         cmd: r.cmd,
         args: r.args,
         env_vars: r.env_vars,
+        namespace: None,
+        service_account: None,
+        retries: None,
     })
 });
 

@@ -101,21 +101,14 @@ async fn page_of(state: &AppState, org: &OrgId, app: Option<&AppId>, search: &Se
         }
         return Ok(List::new(shown, page));
     }
-    let mut configs: BTreeMap<(AppId, Option<ConfigId>), Option<Arc<Document>>> = BTreeMap::new();
+    let mut known = LabelsOf::default();
     let (mut from, mut passed) = (0, 0);
     loop {
         let installs = state.store().installs(org, app, &search.q, from, LOOK).await?;
         let last = (installs.len() as u64) < LOOK;
         from += LOOK;
         for install in installs {
-            let key = (install.app_id.clone(), install.config_id.clone());
-            if !configs.contains_key(&key) {
-                configs.insert(key.clone(), state.conductor.document_of(&install).await?);
-            }
-            let labels = match configs.get(&key).and_then(Option::as_ref) {
-                Some(document) => state.conductor.rendered_labels(&install, &document.config).await?,
-                None => own_labels(&install),
-            };
+            let labels = known.of(state, &install).await?;
             if !selector.matches(&labels) {
                 continue;
             }
@@ -131,6 +124,42 @@ async fn page_of(state: &AppState, org: &OrgId, app: Option<&AppId>, search: &Se
         if last {
             return Ok(List::new(shown, page));
         }
+    }
+}
+
+/// All installs of the org that a search takes.
+pub(crate) async fn selected(state: &AppState, org: &OrgId, search: &Search) -> ApiResult<Vec<store::Install>> {
+    let selector = Selector::parse(search.text("labels").unwrap_or_default()).map_err(ApiError::invalid)?;
+    let (mut found, mut labels) = (Vec::new(), LabelsOf::default());
+    for from in (0..).step_by(LOOK as usize) {
+        let installs = state.store().installs(org, None, &search.q, from, LOOK).await?;
+        let last = (installs.len() as u64) < LOOK;
+        for install in installs {
+            if selector.is_empty() || selector.matches(&labels.of(state, &install).await?) {
+                found.push(install);
+            }
+        }
+        if last {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Labels of installs, some of which come from the config that they are at; each config is read once.
+#[derive(Default)]
+struct LabelsOf(BTreeMap<(AppId, Option<ConfigId>), Option<Arc<Document>>>);
+
+impl LabelsOf {
+    async fn of(&mut self, state: &AppState, install: &store::Install) -> ApiResult<Labels> {
+        let key = (install.app_id.clone(), install.config_id.clone());
+        if !self.0.contains_key(&key) {
+            self.0.insert(key.clone(), state.conductor.document_of(install).await?);
+        }
+        Ok(match self.0.get(&key).and_then(Option::as_ref) {
+            Some(document) => state.conductor.rendered_labels(install, &document.config).await?,
+            None => own_labels(install),
+        })
     }
 }
 
