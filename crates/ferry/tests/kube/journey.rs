@@ -11,6 +11,7 @@ const CHART: &str = "apiVersion: apps/v1
 kind: Deployment
 metadata: {name: site}
 spec:
+  replicas: 1
   selector: {matchLabels: {app: site}}
   template:
     metadata: {labels: {app: site}}
