@@ -234,6 +234,7 @@ mod every_command {
             "installs drift",
             "installs erase-telemetry",
             "installs forget",
+            "installs sync-secrets",
             "apps retire",
             "apps delete",
             "workflows watch",

@@ -111,13 +111,13 @@ pub enum Installs {
         #[arg(value_parser = name)]
         name: String,
     },
-    /// List the secrets of an install: which have a value, how long it is, and where it was written
+    /// List the secrets of an install, and where they were written
     Secrets {
         /// Install, by name or id
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Copy the secrets of an install from the customer's store to its cluster
+    /// Copy the customer's secrets of an install to its cluster
     SyncSecrets(SyncSecrets),
     /// List the schedules of an install and their last runs
     Schedules {
