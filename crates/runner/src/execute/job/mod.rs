@@ -189,9 +189,13 @@ impl Applying<'_> {
         crash_point!("executor.before_apply");
         // Until another run has begun, the last good one counts.
         let before = self.before.as_ref().filter(|before| before.cluster.uid == self.api.cluster.uid);
-        let ran = before.and_then(|before| before.deployed.ran.clone());
+        let Deployed { ran, begun, .. } = before.map(|before| before.deployed.clone()).unwrap_or_default();
+        let begun = match &file.act {
+            Act::Run { object, .. } => Some(object::run_of(object)),
+            Act::Wait { .. } | Act::Ran { .. } | Act::Teardown {} => begun,
+        };
         let namespace = self.program.job.namespace.clone();
-        let deployed = Deployed { namespace, ran, ..Deployed::default() };
+        let deployed = Deployed { namespace, ran, begun, ..Deployed::default() };
         let mut states = States::new(self.before.as_ref(), &self.api.cluster, deployed);
         let PlanFile { act, found, creates_namespace, .. } = file;
         let mut known: Vec<Entry> = found.iter().map(Found::entry).collect();
@@ -203,6 +207,8 @@ impl Applying<'_> {
                 self.delete(START, &found.iter().collect::<Vec<_>>()).await?;
                 crash_point!("executor.applied");
                 stages.begin(run, OUTPUTS);
+                // What is deployed anew runs again.
+                states.ran(Value::Null);
                 return states.save(run, workspace, Vec::new(), Vec::new()).await;
             }
             Act::Run { of, object } => (of, Some(object)),
