@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use config::{AppConfig, ComponentKind};
-use engine::health::{Alert, Around, Changes, Check, InstallHealth, SILENCE_S, STALE_MAX_S, STALE_S, Transition};
-use model::deploy::SealedValue;
+use engine::health::{
+    Alert, Around, Changes, Check, InstallHealth, SILENCE_S, STALE_MAX_S, STALE_S, Transition, excused,
+};
+use model::deploy::{SealedValue, job_target};
 use model::health::{COMPONENTS_MAX, OBJECTS_MAX, Observation, Probe, ProbeKind, REASON_CHARS_MAX, Verdict};
 use model::health::{Watch, WatchedComponent};
 use model::papers::Signed;
@@ -227,7 +229,10 @@ impl Conductor {
 
     /// Takes what a runner has observed; says in how many seconds it should look again.
     pub async fn note_health(&self, org: &OrgId, install: &InstallId, observations: Vec<Observation>) -> Result<u64> {
-        let observations: Vec<Observation> = observations.into_iter().take(COMPONENTS_MAX).map(bounded).collect();
+        let mut observations: Vec<Observation> = observations.into_iter().take(COMPONENTS_MAX).map(bounded).collect();
+        if observations.iter().flat_map(|it| &it.objects).any(|object| object.by_change) {
+            observations = self.excused(org, install, observations).await?;
+        }
         let health = self
             .change_health(org, install, "runner", |health, around| {
                 let names = health.names();
@@ -238,6 +243,24 @@ impl Conductor {
             component.is_undecided() || component.seen.as_ref().is_some_and(|seen| !seen.observation.verdict.is_good())
         });
         Ok(if soon { SOON_S } else { SLOW_S })
+    }
+
+    /// What is being deployed or torn down is changing. So is what has changed since the runner learned what to observe.
+    async fn excused(
+        &self,
+        org: &OrgId,
+        install: &InstallId,
+        observations: Vec<Observation>,
+    ) -> Result<Vec<Observation>> {
+        let (_, parts) = self.store.install_parts(org, install, None).await?;
+        let changing = self.store.applied_targets(org, install).await?;
+        let is_changing = |it: &Observation| {
+            let part = format!("components/{}", it.component);
+            let generation = parts.get(&part).and_then(|value| value["generation"].as_u64());
+            generation.is_some_and(|generation| generation > it.generation) || changing.contains(&job_target(&part))
+        };
+        let each = observations.into_iter();
+        Ok(each.map(|it| if is_changing(&it) { excused(it) } else { it }).collect())
     }
 
     /// Takes a check that somebody pushes.

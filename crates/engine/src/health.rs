@@ -86,6 +86,9 @@ pub struct ComponentHealth {
     /// Observations in a row that speak against it.
     #[serde(default)]
     against: u32,
+    /// Bad observations in a row, all of one deploy.
+    #[serde(default)]
+    bad: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     progressing_since: Option<Timestamp>,
     /// Since when every observation, taken by itself, was good.
@@ -140,6 +143,26 @@ pub struct Around<'a> {
 #[serde(transparent)]
 pub struct InstallHealth(pub BTreeMap<String, ComponentHealth>);
 
+/// What was seen of a component while a deploy or a teardown of it was on its way: what that explains is progressing.
+pub fn excused(mut observation: Observation) -> Observation {
+    if !observation.objects.iter().any(|object| object.by_change) {
+        return observation;
+    }
+    for object in observation.objects.iter_mut().filter(|object| object.by_change) {
+        object.verdict = Verdict::Progressing;
+    }
+    // What is beyond the list is looked at when the change is over.
+    observation.objects.sort_by_key(|object| std::cmp::Reverse(object.verdict));
+    if let Some(worst) = observation.objects.first() {
+        observation.verdict = worst.verdict;
+        observation.reason = match observation.objects.len() - 1 {
+            0 => worst.reason.clone(),
+            more => format!("{}; and {more} more", worst.reason),
+        };
+    }
+    observation
+}
+
 /// Why a check is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
@@ -162,6 +185,7 @@ impl ComponentHealth {
             announced: false,
             settled: Verdict::Unknown,
             against: 0,
+            bad: 0,
             progressing_since: None,
             well_since: None,
             checks: BTreeMap::new(),
@@ -174,9 +198,15 @@ impl ComponentHealth {
             self.fall_silent();
         }
         let (now, found) = (around.now, observation.verdict);
-        let progressing = found == Verdict::Progressing;
-        self.progressing_since = if progressing { self.progressing_since.or(Some(now)) } else { None };
+        self.progressing_since = match found {
+            Verdict::Progressing => self.progressing_since.or(Some(now)),
+            // Who can't see it for a while does not know that it is over.
+            Verdict::Unknown => self.progressing_since,
+            Verdict::NotApplicable | Verdict::Healthy | Verdict::Degraded | Verdict::Unhealthy => None,
+        };
         self.well_since = if found.is_good() { self.well_since.or(Some(now)) } else { None };
+        let is_same = self.seen.as_ref().is_some_and(|seen| seen.observation.generation == observation.generation);
+        self.bad = if found.is_bad() { if is_same { self.bad.saturating_add(1) } else { 1 } } else { 0 };
         let against = found.is_bad() != self.settled.is_bad();
         self.against = if against { self.against + 1 } else { 0 };
         let enough = if found.is_bad() { BAD_IN_A_ROW } else { GOOD_IN_A_ROW };
@@ -441,10 +471,7 @@ impl Gate {
         {
             return Passage::Passed;
         }
-        let bad = health.is_some_and(|health| {
-            health.told.verdict.is_bad()
-                || health.seen.as_ref().is_some_and(|seen| seen.at >= self.since && seen.observation.verdict.is_bad())
-        });
+        let bad = health.is_some_and(|health| self.is_bad(health, now));
         if bad && self.begun.plus_s(self.window_s) <= now {
             return Passage::Failed(format!("{name} is not healthy: {trouble}"));
         }
@@ -460,6 +487,19 @@ impl Gate {
         })
     }
 
+    /// The last observation, if it is of what was applied.
+    fn seen<'h>(&self, health: &'h ComponentHealth) -> Option<&'h Seen> {
+        let is_of_this = |seen: &&Seen| seen.at >= self.since && seen.observation.generation >= self.generation;
+        health.seen.as_ref().filter(is_of_this)
+    }
+
+    /// Whether a component is bad since the apply: what was observed before, or once or twice only, does not say so.
+    fn is_bad(&self, health: &ComponentHealth, now: Timestamp) -> bool {
+        let seen = self.seen(health).map(|seen| &seen.observation).filter(|seen| seen.verdict.is_bad());
+        seen.is_some_and(|seen| seen.stuck || health.bad >= BAD_IN_A_ROW)
+            || health.checks.values().any(|check| check.at >= self.since && check.verdict(now).is_bad())
+    }
+
     /// Since when everything is well, and when that was seen last; else what is not. And what stands in the way.
     fn state(
         &self,
@@ -470,9 +510,7 @@ impl Gate {
         let unseen = || (None, "nothing was observed since the apply".to_owned());
         let Some(health) = health else { return unseen() };
         let mut since = self.since;
-        let seen =
-            health.seen.as_ref().filter(|seen| seen.at >= self.since && seen.observation.generation >= self.generation);
-        let Some(seen) = seen else { return unseen() };
+        let Some(seen) = self.seen(health) else { return unseen() };
         match health.well_since {
             Some(at) => since = since.max(at),
             None => {

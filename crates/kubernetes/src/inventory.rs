@@ -51,6 +51,9 @@ pub struct Deployed {
     /// The last run of a Job, if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<Value>,
+    /// The last run of a Job that was begun, whatever became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<u64>,
 }
 
 /// A state of a component of Kubernetes.

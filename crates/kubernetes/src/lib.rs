@@ -13,7 +13,7 @@ mod status;
 mod values;
 
 pub use change::{Change, Verb, ignore, keep, normalized, plan_document, removed_since};
-pub use health::{Health, Verdict, health_of};
+pub use health::{Health, Verdict, health_of, observed_health_of};
 pub use inventory::{Cluster, Deployed, Entry, Inventory, InventoryError, Output};
 pub use manifest::{ManifestError, parse, read_objects, read_yaml};
 pub use object::{ObjectRef, is_hook, rank};

@@ -69,6 +69,9 @@ pub struct UnwellObject {
     pub name: String,
     pub verdict: Verdict,
     pub reason: String,
+    /// A deploy or a teardown that is on its way explains it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_change: bool,
 }
 
 /// What a runner saw of a component.

@@ -315,13 +315,13 @@ impl<'a> WorkflowContext<'a> {
             return Ok(Known::Nothing);
         }
         if draw.unknown && step.work.is_apply() {
-            self.changed_halfway(step, PartStatus::Unknown, None).await?;
+            self.changed_halfway(step, PartStatus::Unknown, None, None).await?;
             let text = "it was simulated to vanish: its outcome is unknown; a retry plans again, and asks".to_owned();
             return Ok(Known::Ended(Ended::Unknown(text)));
         }
         if draw.fails {
             if step.work.is_apply() {
-                self.changed_halfway(step, PartStatus::Error, None).await?;
+                self.changed_halfway(step, PartStatus::Error, None, None).await?;
             }
             return Ok(Known::Ended(Ended::Failed("it was simulated to fail".into())));
         }

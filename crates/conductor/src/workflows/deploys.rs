@@ -76,7 +76,7 @@ impl WorkflowContext<'_> {
                 Ok(Known::Ended(Ended::Success))
             }
             (JobState::Unknown, true) if job.released => {
-                self.changed_halfway(step, PartStatus::Unknown, Some(&job.id)).await?;
+                self.changed_halfway(step, PartStatus::Unknown, Some(&job.id), None).await?;
                 Ok(Known::Ended(Ended::Unknown(self.unknown(step, &job).await?)))
             }
             (JobState::Failed, _) if job.error_code.as_deref() == Some(STALE_PLAN) => {
@@ -84,7 +84,9 @@ impl WorkflowContext<'_> {
             }
             (JobState::Failed | JobState::TimedOut | JobState::Cancelled, true) if has_begun(&job) => {
                 let (status, certain) = halfway(&job);
-                self.changed_halfway(step, status, Some(&job.id).filter(|_| !certain)).await?;
+                let told = self.conductor.outputs(&job).await?;
+                let unsettled = Some(&job.id).filter(|_| !certain);
+                self.changed_halfway(step, status, unsettled, told.get(OBJECTS)).await?;
                 Ok(self.with_job(workflow, job))
             }
             _ => Ok(self.with_job(workflow, job)),
@@ -238,8 +240,14 @@ impl WorkflowContext<'_> {
     /// An apply that did not end well may have changed anything: what was planned before is not good any more, and there is
     /// something to tear down.
     ///
-    /// With `job`, what is there is not certain: until another apply succeeds, every plan of the part asks.
-    pub(super) async fn changed_halfway(&mut self, step: &Step, status: PartStatus, job: Option<&JobId>) -> Result<()> {
+    /// With `job`, what is there is not certain: until another apply succeeds, every plan of the part asks. `objects` may be there.
+    pub(super) async fn changed_halfway(
+        &mut self,
+        step: &Step,
+        status: PartStatus,
+        job: Option<&JobId>,
+        objects: Option<&Value>,
+    ) -> Result<()> {
         let target = step.work.target();
         let mut part = self.part(&target).await?;
         if !part.is_object() {
@@ -249,6 +257,9 @@ impl WorkflowContext<'_> {
         part["status"] = json!(status.as_str());
         part["unsettled"] = json!(job);
         part["content"] = Value::Null;
+        if let Some(objects) = objects {
+            part[OBJECTS] = objects.clone();
+        }
         if !self.is_about_deployed(step) {
             part["config_version"] = json!(self.loaded.body.config_version);
             part["config_id"] = json!(self.loaded.body.config_id);

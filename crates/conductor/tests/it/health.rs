@@ -3,7 +3,7 @@
 use anyhow::Result;
 use conductor::health::WantedCheck;
 use conductor::{By, Conductor};
-use model::health::{Observation, ProbeKind, Verdict};
+use model::health::{Observation, ProbeKind, UnwellObject, Verdict};
 use model::papers::{EndorsedKey, Expected, TrustedKeys};
 use serde_json::{Value, json};
 use store::{Event, KindFilter};
@@ -129,6 +129,42 @@ fn alerts_are_paired_dependents_are_silent_and_silence_is_unknown() {
         let all = alerts(&world).await?;
         assert_eq!(all.last().map(|it| it.kind.as_str()), Some("health.recovered"));
         assert!(!one.health_of(&world.install).await?.components.0.contains_key("db"));
+        Ok(())
+    });
+}
+
+#[test]
+fn what_went_with_a_deploy_alerts_nobody() {
+    testkit::on_both(|place| async move {
+        let world = World::new(&place, app()).await?;
+        let server = world.server().await?;
+        deploy(&world, "db", "active").await?;
+        see(&world, &server, 1, Verdict::Healthy, Verdict::Healthy).await?;
+        let gone = |generation| {
+            let object = UnwellObject {
+                kind: "Service".into(),
+                namespace: Some("shop".into()),
+                name: "db".into(),
+                verdict: Verdict::Unhealthy,
+                reason: "Service/shop/db is not there".into(),
+                by_change: true,
+            };
+            Observation { generation, objects: vec![object], ..seen("db", Verdict::Unhealthy) }
+        };
+        let note = async |observation: Observation| {
+            world.clock.advance_s(15);
+            server.note_health(&world.install.org_id, &world.install.id, vec![observation]).await
+        };
+        // The runner has not heard of the last deploy yet.
+        for _ in 0..3 {
+            note(gone(0)).await?;
+        }
+        assert_eq!(told(&world, &server, "db").await?, Verdict::Progressing);
+        for _ in 0..3 {
+            note(gone(1)).await?;
+        }
+        assert_eq!(told(&world, &server, "db").await?, Verdict::Unhealthy, "nothing explains it");
+        assert_eq!(alerts(&world).await?.len(), 1);
         Ok(())
     });
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::health::{
     Alert, Around, CHECKS_MAX, Changes, Check, FORGOTTEN_S, Gate, InstallHealth, PROGRESSING_S, Passage, SILENCE_S,
-    spans, uptime,
+    excused, spans, uptime,
 };
 use model::Timestamp;
-use model::health::{Observation, Verdict};
+use model::health::{Observation, UnwellObject, Verdict};
 use proptest::prelude::*;
 
 const BEGIN: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -127,6 +127,9 @@ fn what_progresses_for_half_an_hour_is_degraded() {
         world.after(60).see(&[seen("db", Verdict::Progressing)]);
     }
     assert_eq!(world.told("db"), Verdict::Progressing);
+    // That nobody could see it for a moment does not begin it anew.
+    world.see(&[seen("db", Verdict::Unknown)]);
+    world.see(&[seen("db", Verdict::Progressing)]);
     world.after(60).look();
     assert_eq!(world.told("db"), Verdict::Degraded);
     assert!(world.health.0["db"].told.reason.contains("progressing since"));
@@ -284,7 +287,9 @@ fn a_gate_waits_for_a_whole_window() {
     assert!(matches!(passage(&world, &checked), Passage::Waits(_)));
     world.times(1, Verdict::Healthy);
     assert_eq!(passage(&world, &checked), Passage::Passed);
-    // One bad look begins the window anew, and at its end it fails with the reason.
+    // One bad look begins the window anew; where it lasts, it fails at its end with the reason.
+    world.times(2, Verdict::Unhealthy);
+    assert!(matches!(passage(&world, &plain), Passage::Waits(_)), "twice may be chance");
     world.times(1, Verdict::Unhealthy);
     assert!(matches!(passage(&world, &plain), Passage::Failed(why) if why.contains("db was seen unhealthy")));
     let later = gate(&[], world.now);
@@ -294,6 +299,60 @@ fn a_gate_waits_for_a_whole_window() {
     assert!(matches!(passage(&world, &next), Passage::Failed(_) | Passage::Waits(_)));
     world.after(600);
     assert!(matches!(passage(&world, &next), Passage::Failed(_)));
+}
+
+#[test]
+fn a_gate_does_not_fail_on_what_was_seen_before_the_apply() {
+    for (window_s, generation) in [(0, 2), (30, 2)] {
+        let mut world = World::new();
+        world.times(3, Verdict::Unhealthy);
+        let (since, begun) = (world.now, world.now);
+        let gate = Gate { window_s, bound_s: 600, required_checks: Vec::new(), generation, since, begun };
+        let passage = |world: &World| gate.passage("db", world.health.0.get("db"), world.now);
+        // The old watcher still looks at what was there before.
+        world.times(1, Verdict::Unhealthy);
+        let healthy = [Verdict::Healthy; 3];
+        for verdict in [Verdict::Unhealthy, Verdict::Progressing].into_iter().chain(healthy) {
+            assert!(!matches!(passage(&world), Passage::Failed(_)), "{:?}", passage(&world));
+            world.after(15).see(&[Observation { generation, ..seen("db", verdict) }]);
+        }
+        assert_eq!(passage(&world), Passage::Passed);
+        // What can't get better by itself is not waited for.
+        world.after(15).see(&[Observation { generation, stuck: true, ..seen("db", Verdict::Degraded) }]);
+        world.after(15);
+        assert!(matches!(passage(&world), Passage::Failed(_)), "{:?}", passage(&world));
+    }
+    // A bad check that was reported since the apply counts, an older one does not.
+    let mut world = World::new();
+    world.check(Verdict::Degraded, 300);
+    world.after(1);
+    let (since, begun) = (world.now, world.now);
+    let gate = Gate { window_s: 0, bound_s: 600, required_checks: Vec::new(), generation: 1, since, begun };
+    world.times(2, Verdict::Healthy);
+    let passage = |world: &World| gate.passage("db", world.health.0.get("db"), world.now);
+    assert!(matches!(passage(&world), Passage::Waits(_)), "{:?}", passage(&world));
+    world.check(Verdict::Degraded, 300);
+    assert!(matches!(passage(&world), Passage::Failed(_)), "{:?}", passage(&world));
+}
+
+#[test]
+fn what_a_change_explains_is_progressing_while_it_is_on_its_way() {
+    let object = |name: &str, verdict, by_change| UnwellObject {
+        kind: "Deployment".into(),
+        namespace: None,
+        name: name.into(),
+        verdict,
+        reason: format!("{name} is {}", verdict.as_str()),
+        by_change,
+    };
+    let all = |objects: Vec<UnwellObject>| Observation { objects, ..seen("db", Verdict::Unhealthy) };
+    let (old, limps) = (object("old", Verdict::Unhealthy, true), object("limps", Verdict::Degraded, false));
+    let told = excused(all(vec![old.clone()]));
+    assert_eq!((told.verdict, told.reason.as_str()), (Verdict::Progressing, "old is unhealthy"));
+    let told = excused(all(vec![old, limps.clone()]));
+    assert_eq!((told.verdict, told.reason.as_str()), (Verdict::Degraded, "limps is degraded; and 1 more"));
+    let bad = all(vec![limps]);
+    assert_eq!(excused(bad.clone()), bad, "what it does not explain stays as it is");
 }
 
 #[test]

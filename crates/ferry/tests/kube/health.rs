@@ -116,6 +116,36 @@ async fn what_turns_unhealthy_is_said_and_recovers() {
 }
 
 #[tokio::test]
+async fn a_stateful_set_without_a_ready_pod_is_unhealthy() {
+    needs!(KubeNode);
+    let stage = Stage::start("down").await;
+    let probe = json!({ "exec": { "command": ["/bin/sh", "-c", "test ! -e /tmp/ill"] }, "periodSeconds": 1, "failureThreshold": 1 });
+    let container = json!({
+        "name": "main", "image": images::SHELL, "command": ["/bin/sh", "-c", "sleep 3600"], "readinessProbe": probe,
+    });
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "db" },
+        "spec": {
+            "replicas": 1, "serviceName": "db", "selector": { "matchLabels": { "app": "db" } },
+            "template": {
+                "metadata": { "labels": { "app": "db" } },
+                "spec": { "terminationGracePeriodSeconds": 0, "containers": [container] },
+            },
+        },
+    });
+    stage.manifest("db", "", &format!("---\n{object}\n"));
+    stage.sync().await;
+    stage.deployed("db").await;
+    stage.until_health("db", |it| it.verdict == Verdict::Healthy).await;
+    stage.namespace.kubectl(&["exec", "db-0", "--", "touch", "/tmp/ill"]);
+    let bad = stage.until_health("db", |it| it.verdict == Verdict::Unhealthy).await;
+    assert!(bad.reason.contains(&format!("StatefulSet/{}/db", stage.namespace.name())), "{}", bad.reason);
+    stage.namespace.kubectl(&["exec", "db-0", "--", "rm", "/tmp/ill"]);
+    stage.until_health("db", |it| it.verdict == Verdict::Healthy).await;
+    stage.system.until_quiet().await;
+}
+
+#[tokio::test]
 async fn every_reason_names_the_object_and_what_to_do() {
     needs!(KubeNode);
     let stage = Stage::start("reasons").await;

@@ -249,6 +249,8 @@ async fn a_job_that_fails_takes_too_long_or_is_cancelled() {
     let job = stage.job(&step).await;
     assert_eq!(job.error.as_ref().unwrap().code, "job_failed");
     assert!(json!(job).to_string().contains("\"exit_code\":9"), "{}", json!(job));
+    // What is said of its Job is what is so.
+    assert!(!told.contains("deleted"), "{told}");
     // It failed, so it is planned again, and its Job is deleted first.
     let id = stage.deploy("broken").await;
     let (_, plan) = stage.waiting(&id, "broken").await;
@@ -258,11 +260,39 @@ async fn a_job_that_fails_takes_too_long_or_is_cancelled() {
     let step = stage.until_step(&slow, "apply slow", "error").await;
     let told = &step.status.status_human_description;
     assert!(told.contains(&format!("Job/{namespace}/slow-")) && told.contains("deploy_timeout"), "{told}");
+    assert!(told.contains("is deleted, with its pods"), "{told}");
     assert_eq!(stage.job(&step).await.error.unwrap().code, "timed_out");
     assert_eq!(counter.count("slow"), 1);
 
     let pods = stage.namespace.kubectl(&["get", "jobs,pods", "--output", "name"]);
     assert!(!pods.contains("slow-"), "{pods}");
+    stage.system.until_quiet().await;
+}
+
+#[tokio::test]
+async fn a_rollback_runs_again_though_the_run_since_was_cancelled() {
+    needs!(KubeNode);
+    let stage = Stage::start("jobs").await;
+    let counter = Counter::start();
+    let first = counter.ask("first");
+    script(&stage, "it", "", &first);
+    stage.sync().await;
+    stage.deployed("it").await;
+    script(&stage, "it", "", &format!("trap 'exit 0' TERM; {}; sleep 600 & wait", counter.ask("second")));
+    stage.sync().await;
+    let id = stage.begin(json!({ "type": "manual_deploy", "component": "it", "approve_all": true })).await;
+    counter.until("second", 1).await;
+    stage.client().cancel_workflow(&id).await.unwrap();
+    stage.until(&id, "cancelled").await;
+    assert_eq!(jobs(&stage).len(), 1, "that of the first run is still there");
+    script(&stage, "it", "", &first);
+    stage.sync().await;
+    let done = stage.deployed("it").await;
+    assert_eq!((ended(&done, "apply it"), counter.count("first")), ("success", 2));
+    // What was torn down runs anew.
+    stage.run(json!({ "type": "teardown_component", "component": "it" })).await;
+    stage.deployed("it").await;
+    assert_eq!(counter.count("first"), 3);
     stage.system.until_quiet().await;
 }
 

@@ -63,7 +63,8 @@ pub(super) fn judge(object: &Value, now_s: i64) -> Option<Health> {
     let kind = object["kind"].as_str().unwrap_or_default();
     Some(match (group(object), kind) {
         ("apps" | "extensions", "Deployment") => deployment(object, now_s),
-        ("apps" | "extensions", "ReplicaSet") | ("apps", "StatefulSet") => workload(object, now_s),
+        ("apps" | "extensions", "ReplicaSet") => as_status(object, now_s, "replicas"),
+        ("apps", "StatefulSet") => stateful_set(object, now_s),
         ("apps" | "extensions", "DaemonSet") => daemon_set(object, now_s),
         ("", "ReplicationController") => {
             super::counted(object).unwrap_or_else(|| waits("replicas", "it has no status yet"))
@@ -145,12 +146,24 @@ fn deployment(object: &Value, now_s: i64) -> Health {
     }
 }
 
-fn workload(object: &Value, now_s: i64) -> Health {
-    as_status(object, now_s, "replicas")
+fn stateful_set(object: &Value, now_s: i64) -> Health {
+    if !is_on_delete(object) {
+        return as_status(object, now_s, "replicas");
+    }
+    let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
+    match count(object, "status", "readyReplicas") {
+        ready if ready >= wanted => Health::healthy("replicas"),
+        ready => waits("replicas", format!("{ready} of {wanted} replicas are ready")),
+    }
+}
+
+/// Its pods are replaced when somebody deletes them.
+fn is_on_delete(object: &Value) -> bool {
+    object["spec"]["updateStrategy"]["type"] == "OnDelete"
 }
 
 fn daemon_set(object: &Value, now_s: i64) -> Health {
-    if object["spec"]["updateStrategy"]["type"] != "OnDelete" {
+    if !is_on_delete(object) {
         return as_status(object, now_s, "nodes");
     }
     let wanted = count(object, "status", "desiredNumberScheduled");
@@ -159,6 +172,28 @@ fn daemon_set(object: &Value, now_s: i64) -> Health {
         true => Health::healthy("nodes"),
         false => waits("nodes", format!("{ready} of {wanted} nodes run it")),
     }
+}
+
+/// Whether a workload that is not being updated has no pod that is ready.
+pub(super) fn is_down(object: &Value) -> bool {
+    let status = |key: &str| count(object, "status", key);
+    let (wanted, ready, is_updated) = match (group(object), object["kind"].as_str().unwrap_or_default()) {
+        ("apps" | "extensions", "ReplicaSet") => {
+            (object["spec"]["replicas"].as_i64().unwrap_or(1), status("readyReplicas"), true)
+        }
+        ("apps", "StatefulSet") => {
+            let revision = |key: &str| &object["status"][key];
+            let is_updated = revision("currentRevision") == revision("updateRevision");
+            (object["spec"]["replicas"].as_i64().unwrap_or(1), status("readyReplicas"), is_updated)
+        }
+        ("apps" | "extensions", "DaemonSet") => {
+            let wanted = status("desiredNumberScheduled");
+            (wanted, status("numberReady"), status("updatedNumberScheduled") >= wanted)
+        }
+        _ => return false,
+    };
+    let is_seen = object["status"]["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64();
+    is_seen && wanted > 0 && ready == 0 && (is_updated || is_on_delete(object))
 }
 
 fn pod(object: &Value, now_s: i64) -> Health {

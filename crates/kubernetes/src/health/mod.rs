@@ -65,6 +65,17 @@ pub fn health_of(object: &Value, now_s: i64) -> Health {
     by_status(object, now_s)
 }
 
+/// As `health_of`, for whoever looks again and again: a workload of which no pod is ready, and that nothing changes, is not on its
+/// way. Other tools, which look once, call it progressing; the second value says that this is where they differ.
+pub fn observed_health_of(object: &Value, now_s: i64) -> (Health, bool) {
+    let found = health_of(object, now_s);
+    let is_there = object["metadata"]["deletionTimestamp"].is_null();
+    match found.verdict == Verdict::Progressing && is_there && builtin::is_down(object) {
+        true => (Health { verdict: Verdict::Unhealthy, ..found }, true),
+        false => (found, false),
+    }
+}
+
 /// A controller that has not seen the latest change says nothing of it.
 fn stale_generation(object: &Value) -> Option<Health> {
     let asked = object["metadata"]["generation"].as_i64()?;
@@ -203,6 +214,46 @@ mod tests {
         assert_eq!(deployment(3).0, Verdict::Healthy);
         assert_eq!(deployment(2), (Verdict::Degraded, "2 of 3 replicas are available".into()));
         assert_eq!(deployment(0), (Verdict::Unhealthy, "0 of 3 replicas are available".into()));
+    }
+
+    #[test]
+    fn a_workload_without_a_ready_pod_is_down_unless_it_is_being_updated() {
+        let verdicts = |kind: &str, strategy: &str, status: Value| {
+            let mut status = status;
+            status["observedGeneration"] = json!(2);
+            let object = json!({ "apiVersion": "apps/v1", "kind": kind, "metadata": { "name": "db", "generation": 2 },
+                "spec": { "replicas": 3, "updateStrategy": { "type": strategy } }, "status": status });
+            (health_of(&object, NOW_S).verdict, observed_health_of(&object, NOW_S).0.verdict)
+        };
+        let set = |ready: i64, current: &str| {
+            json!({ "replicas": 3, "readyReplicas": ready, "currentReplicas": 3,
+            "currentRevision": current, "updateRevision": "b" })
+        };
+        let daemon = |ready: i64, updated: i64| {
+            json!({ "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
+            "updatedNumberScheduled": updated, "numberReady": ready, "numberAvailable": ready })
+        };
+        let (well, waits, down) = (
+            (Verdict::Healthy, Verdict::Healthy),
+            (Verdict::Progressing, Verdict::Progressing),
+            (Verdict::Progressing, Verdict::Unhealthy),
+        );
+        for (kind, strategy, status, expected) in [
+            ("StatefulSet", "RollingUpdate", set(3, "b"), well),
+            ("StatefulSet", "RollingUpdate", set(1, "b"), waits),
+            ("StatefulSet", "RollingUpdate", set(0, "a"), waits),
+            ("StatefulSet", "RollingUpdate", set(0, "b"), down),
+            ("StatefulSet", "OnDelete", set(3, "a"), well),
+            ("StatefulSet", "OnDelete", set(1, "a"), waits),
+            ("StatefulSet", "OnDelete", set(0, "a"), down),
+            ("DaemonSet", "RollingUpdate", daemon(0, 2), waits),
+            ("DaemonSet", "RollingUpdate", daemon(0, 3), down),
+            ("DaemonSet", "OnDelete", daemon(3, 0), well),
+            ("DaemonSet", "OnDelete", daemon(0, 0), down),
+            ("ReplicaSet", "", json!({ "replicas": 3, "readyReplicas": 0 }), down),
+        ] {
+            assert_eq!(verdicts(kind, strategy, status.clone()), expected, "{kind} {strategy} {status}");
+        }
     }
 
     #[test]

@@ -28,15 +28,22 @@ pub(super) struct Component {
 pub(super) struct Look {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
+    /// The verdict by the object alone, before it was looked into why it is so.
+    pub(super) judged: Verdict,
     /// It does not get better by waiting.
     pub(super) stuck: bool,
+    /// A deploy or a teardown that is on its way explains it.
+    pub(super) by_change: bool,
     /// When it was looked into why it is so.
     pub(super) explained_at: Option<Instant>,
+    /// Something has happened to it since.
+    pub(super) asks: bool,
 }
 
 impl Look {
     pub(super) fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
-        Self { verdict, reason: reason.into(), stuck: false, explained_at: None }
+        let (stuck, by_change, asks) = (false, false, false);
+        Self { verdict, reason: reason.into(), judged: verdict, stuck, by_change, explained_at: None, asks }
     }
 }
 
@@ -82,24 +89,22 @@ impl Board {
         locked(&self.ways)[cluster].clone()
     }
 
-    /// Notes what was seen of an object; what was found out about it before goes on to count while it stays as it was.
-    pub(super) fn see(&self, place: &Place, look: Look) {
+    /// Notes what was seen of an object; what was found out about it before goes on to count while its verdict stays as it was.
+    pub(super) fn see(&self, place: &Place, mut look: Look) {
         let mut objects = locked(&self.objects);
         let Some(known) = objects.get_mut(place) else { return };
-        if known.as_ref().is_some_and(|known| known.explained_at.is_some() && look.explained_at.is_none()) {
+        if let Some(before) = known.as_ref()
+            && before.explained_at.is_some()
+            && look.explained_at.is_none()
+            && before.judged == look.judged
+        {
             // What explains it is asked again when the next observation is made.
-            if let Some(known) = known
-                && !look.verdict.is_good()
-                && look.verdict != Verdict::Unknown
-            {
-                known.explained_at = None;
-                self.changed.store(true, Ordering::Relaxed);
-                return;
-            }
+            look = Look { asks: true, ..before.clone() };
         }
         let same = known.as_ref().is_some_and(|known| known.verdict == look.verdict && known.reason == look.reason);
+        let asks = look.asks;
         *known = Some(look);
-        if !same {
+        if !same || asks {
             self.changed.store(true, Ordering::Relaxed);
         }
     }
@@ -144,21 +149,22 @@ impl Board {
     fn observation(&self, at: usize, component: &Component, masks: &Masks) -> Observation {
         let mut looks: Vec<(UnwellObject, bool)> = Vec::new();
         if !component.unknown.is_empty() {
-            looks.push((unwell("component", None, &component.name, Verdict::Unknown, &component.unknown), false));
+            let look = Look::new(Verdict::Unknown, component.unknown.clone());
+            looks.push((unwell("component", None, &component.name, &look), false));
         }
         let objects = locked(&self.objects);
         for place in &component.objects {
             let (of, look) = (&place.1, objects.get(place).and_then(Option::as_ref));
             let unread = Look::new(Verdict::Unknown, format!("{} was not read yet", of.address()));
             let look = look.unwrap_or(&unread);
-            looks.push((unwell(&of.kind, of.namespace.as_deref(), &of.name, look.verdict, &look.reason), look.stuck));
+            looks.push((unwell(&of.kind, of.namespace.as_deref(), &of.name, look), look.stuck));
         }
         drop(objects);
         let probes = locked(&self.probes);
         for (n, probe) in component.probes.iter().enumerate() {
             let unread = Look::new(Verdict::Unknown, format!("probe `{}` was not tried yet", probe.name));
             let look = probes.get(&(at, n)).unwrap_or(&unread);
-            looks.push((unwell("probe", None, &probe.name, look.verdict, &look.reason), false));
+            looks.push((unwell("probe", None, &probe.name, look), false));
         }
         drop(probes);
         let judged = looks.len() as u64;
@@ -190,32 +196,64 @@ impl Board {
     }
 }
 
-fn unwell(kind: &str, namespace: Option<&str>, name: &str, verdict: Verdict, reason: &str) -> UnwellObject {
-    let namespace = namespace.map(str::to_owned);
-    UnwellObject { kind: kind.to_owned(), namespace, name: name.to_owned(), verdict, reason: reason.to_owned() }
+fn unwell(kind: &str, namespace: Option<&str>, name: &str, look: &Look) -> UnwellObject {
+    UnwellObject {
+        kind: kind.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        name: name.to_owned(),
+        verdict: look.verdict,
+        reason: look.reason.clone(),
+        by_change: look.by_change,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_worst_is_told_and_secrets_are_not() {
-        let of = |name: &str| ObjectRef {
+    fn of(name: &str) -> ObjectRef {
+        ObjectRef {
             group: "apps".into(),
             version: "v1".into(),
             kind: "Deployment".into(),
             namespace: Some("shop".into()),
             name: name.into(),
-        };
+        }
+    }
+
+    fn board(names: &[&str]) -> Board {
         let component = Component {
             name: "web".into(),
             generation: 3,
-            objects: vec![(0, of("a")), (0, of("b")), (0, of("c"))],
+            objects: names.iter().map(|name| (0, of(name))).collect(),
             probes: Vec::new(),
             unknown: String::new(),
         };
-        let board = Board::new(vec![component], 1);
+        Board::new(vec![component], 1)
+    }
+
+    #[test]
+    fn an_explanation_counts_while_the_verdict_is_the_same() {
+        let board = board(&["a"]);
+        let place = (0, of("a"));
+        let now = || board.unwell().remove(0).1;
+        board.see(&place, Look::new(Verdict::Progressing, "0 of 1"));
+        let why = Look { verdict: Verdict::Degraded, stuck: true, explained_at: Some(Instant::now()), ..now() };
+        board.see(&place, Look { reason: "no such image".into(), ..why });
+        for _ in 0..2 {
+            board.see(&place, Look::new(Verdict::Progressing, "still 0 of 1"));
+            let known = now();
+            assert_eq!((known.verdict, known.reason.as_str(), known.asks), (Verdict::Degraded, "no such image", true));
+        }
+        board.see(&place, Look::new(Verdict::Unhealthy, "0 are left"));
+        let known = now();
+        assert_eq!((known.verdict, known.reason.as_str(), known.stuck), (Verdict::Unhealthy, "0 are left", false));
+        assert!(known.explained_at.is_none(), "the first to be looked into");
+    }
+
+    #[test]
+    fn the_worst_is_told_and_secrets_are_not() {
+        let board = board(&["a", "b", "c"]);
         let masks = Masks::new(&["hunter2-secret".to_owned()]);
         assert!(!board.is_read());
         board.see(&(0, of("a")), Look::new(Verdict::Healthy, ""));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use kube::core::WatchEvent;
-use kubernetes::{ObjectRef, health_of};
+use kubernetes::{ObjectRef, observed_health_of};
 use mask::Masks;
 use model::health::Verdict;
 use model::kubernetes::ClusterSpec;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::board::{Board, Look, Place};
-use crate::execute::kubernetes::api::{Api, ApiError, encoded};
+use crate::execute::kubernetes::api::{Api, ApiError, Kind, encoded};
 use crate::execute::kubernetes::cluster;
 use crate::execute::kubernetes::explain::why;
 use crate::session::{now, random_u128};
@@ -118,6 +118,11 @@ async fn observe_kind(board: &Board, at: usize, api: &Api, objects: &[ObjectRef]
                 course.from = None;
                 None
             }
+            // The kind is not served any more, or in another version: it is looked up anew.
+            Err(error) if error.is_missing() => {
+                course.from = None;
+                Some(error)
+            }
             ended => ended.err(),
         };
         let Some(error) = error else {
@@ -126,7 +131,9 @@ async fn observe_kind(board: &Board, at: usize, api: &Api, objects: &[ObjectRef]
             continue;
         };
         let since = *away_since.get_or_insert_with(Instant::now);
-        if error.code() != 0 || since.elapsed() >= GRACE {
+        // One that is busy, or upgraded, is away as one that does not answer.
+        let passes = matches!(error.code(), 0 | 404 | 429 | 500..=599);
+        if !passes || since.elapsed() >= GRACE {
             let kind = &objects[0].kind;
             let told = match error.code() {
                 403 => format!("the runner may not watch objects of kind {kind}: {}", error.message()),
@@ -146,7 +153,7 @@ async fn observe_kind(board: &Board, at: usize, api: &Api, objects: &[ObjectRef]
     }
 }
 
-/// Reads everything where nothing is known yet, and follows what happens until the watch ends.
+/// Finds out how the kind is served, and follows its objects until the watch ends.
 async fn follow(
     board: &Board,
     at: usize,
@@ -154,7 +161,6 @@ async fn follow(
     objects: &[ObjectRef],
     course: &mut Course,
 ) -> Result<(), ApiError> {
-    let wanted: BTreeMap<&str, &ObjectRef> = objects.iter().map(|of| (of.name.as_str(), of)).collect();
     let Some(kind) = api.served(&objects[0]).await? else {
         objects.iter().for_each(|of| board.see(&(at, of.clone()), gone(of)));
         // A definition that was deleted may come back.
@@ -162,6 +168,22 @@ async fn follow(
         tokio::time::sleep(PAUSE_MAX).await;
         return Ok(());
     };
+    let ended = follow_kind(board, at, (api, &kind), objects, course).await;
+    if ended.as_ref().is_err_and(ApiError::is_missing) {
+        api.forget(&kind.api_version);
+    }
+    ended
+}
+
+/// Reads everything where nothing is known yet, and follows what happens.
+async fn follow_kind(
+    board: &Board,
+    at: usize,
+    (api, kind): (&Api, &Kind),
+    objects: &[ObjectRef],
+    course: &mut Course,
+) -> Result<(), ApiError> {
+    let wanted: BTreeMap<&str, &ObjectRef> = objects.iter().map(|of| (of.name.as_str(), of)).collect();
     let namespace = objects[0].namespace.as_deref();
     let query = match objects {
         [one] => format!("&fieldSelector=metadata.name%3D{}", encoded(&one.name)),
@@ -177,7 +199,7 @@ async fn follow(
         None => {
             let mut left: BTreeSet<&str> = wanted.keys().copied().collect();
             let begin = api
-                .each(&kind, namespace, &query, |object| {
+                .each(kind, namespace, &query, |object| {
                     left.remove(object["metadata"]["name"].as_str().unwrap_or_default());
                     judge(&object);
                 })
@@ -188,7 +210,7 @@ async fn follow(
     };
     course.from = Some(begin.clone());
     course.begun = Some(Instant::now());
-    let mut events = Box::pin(api.watch(&kind, namespace, &query, &begin).await?);
+    let mut events = Box::pin(api.watch(kind, namespace, &query, &begin).await?);
     let from = &mut course.from;
     while let Some(event) = events.next().await {
         match event? {
@@ -213,17 +235,17 @@ async fn follow(
 fn gone(of: &ObjectRef) -> Look {
     match (of.group.as_str(), of.kind.as_str()) {
         ("batch", "Job") => Look::new(Verdict::NotApplicable, ""),
-        _ => Look::new(Verdict::Unhealthy, format!("{} is not there", of.address())),
+        _ => Look { by_change: true, ..Look::new(Verdict::Unhealthy, format!("{} is not there", of.address())) },
     }
 }
 
 fn judged(of: &ObjectRef, object: &Value) -> Look {
-    let health = health_of(object, now_s());
+    let (health, by_change) = observed_health_of(object, now_s());
     let reason = match health.verdict.is_good() {
         true => String::new(),
         false => format!("{}: {}", of.address(), health.reason),
     };
-    Look::new(health.verdict, reason)
+    Look { by_change, ..Look::new(health.verdict, reason) }
 }
 
 /// When explanations were asked for lately: they cost requests.
@@ -245,7 +267,7 @@ pub(super) async fn explain(board: &Board) {
     for (place, look) in board.unwell() {
         // What may still become well is looked at each time.
         let lasts = if look.verdict == Verdict::Progressing { Duration::ZERO } else { EXPLAIN };
-        let recent = look.explained_at.is_some_and(|at| at.elapsed() < lasts);
+        let recent = !look.asks && look.explained_at.is_some_and(|at| at.elapsed() < lasts);
         let Some(api) = board.way(place.0).filter(|_| !recent && afford()) else { continue };
         if let Ok(Some(look)) = timeout(EXPLAIN_MAX, explained(&api, &place)).await {
             board.see(&place, look);
@@ -262,10 +284,11 @@ async fn explained(api: &Api, (_, of): &Place) -> Option<Look> {
     if look.verdict.is_good() {
         return Some(look);
     }
-    let health = health_of(&live, now_s());
+    let (health, _) = observed_health_of(&live, now_s());
     let found = why(api, of, Some(&live), &health.reason).await;
     look.reason = found.text;
     look.stuck = found.stuck;
+    look.by_change &= !found.stuck;
     if found.stuck && look.verdict == Verdict::Progressing {
         look.verdict = if serves(&live) { Verdict::Degraded } else { Verdict::Unhealthy };
     }
@@ -296,6 +319,8 @@ mod tests {
     struct Script {
         answers: VecDeque<(u16, String)>,
         asked: Vec<String>,
+        /// After the first answer that is a 404.
+        unserved: bool,
     }
 
     async fn serve(listener: TcpListener, script: Arc<Mutex<Script>>) {
@@ -312,7 +337,10 @@ mod tests {
                 }
                 let head = String::from_utf8_lossy(&head).into_owned();
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                let over = |code: u16| (code, json!({ "kind": "Status", "code": code }).to_string());
+                let unserved = script.lock().expect("a script").unserved;
                 let (code, body) = match path.as_str() {
+                    "/apis/apps/v1" | "/apis/apps" if unserved => over(404),
                     "/api/v1/namespaces/kube-system" => (200, json!({ "metadata": { "uid": "u" } }).to_string()),
                     "/apis/apps/v1" => {
                         let kind = json!({ "name": "deployments", "kind": "Deployment", "namespaced": true });
@@ -321,8 +349,9 @@ mod tests {
                     _ => {
                         let mut script = script.lock().expect("a script");
                         script.asked.push(path);
-                        let over = (503, json!({ "kind": "Status", "code": 503 }).to_string());
-                        script.answers.pop_front().unwrap_or(over)
+                        let answer = script.answers.pop_front().unwrap_or_else(|| over(503));
+                        script.unserved |= answer.0 == 404;
+                        answer
                     }
                 };
                 let head = format!("HTTP/1.1 {code} X\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n");
@@ -350,7 +379,7 @@ mod tests {
     async fn watched(
         answers: VecDeque<(u16, String)>,
     ) -> (Arc<Board>, Arc<Mutex<Script>>, tokio::task::JoinHandle<()>) {
-        let script = Arc::new(Mutex::new(Script { answers, asked: Vec::new() }));
+        let script = Arc::new(Mutex::new(Script { answers, asked: Vec::new(), unserved: false }));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let server = format!("http://{}", listener.local_addr().expect("an address"));
         tokio::spawn(serve(listener, Arc::clone(&script)));
@@ -409,6 +438,31 @@ mod tests {
             let asked = script.lock().expect("a script").asked.len();
             assert!((2..=10).contains(&asked), "{asked} requests in three seconds");
         }
+    }
+
+    #[tokio::test]
+    async fn a_busy_server_says_nothing_and_a_kind_that_is_not_served_any_more_is_gone() {
+        let status = |code: u16| (code, json!({ "kind": "Status", "status": "Failure", "code": code }).to_string());
+        let well = || list(&[deployment(1, "9")], "10");
+        let (busy, script, first) = watched(VecDeque::from([well(), status(503), status(429)])).await;
+        let (gone, _, second) = watched(VecDeque::from([well(), status(404)])).await;
+        let masks = mask::Masks::new(&[]);
+        let mut seen = [Vec::new(), Vec::new()];
+        for _ in 0..400 {
+            for (board, seen) in [&busy, &gone].into_iter().zip(&mut seen) {
+                let told = board.observations(&masks).remove(0).verdict;
+                if board.is_read() && seen.last() != Some(&told) {
+                    seen.push(told);
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        first.abort();
+        second.abort();
+        assert_eq!(seen[0], [Verdict::Healthy]);
+        assert_eq!(seen[1], [Verdict::Healthy, Verdict::Unhealthy], "it is not there, and nobody doubts it");
+        let asked = script.lock().expect("a script").asked.len();
+        assert!(asked > 2, "it was asked again: {asked}");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Once;
 use std::time::Duration;
 
 use fs_err as fs;
 use model::health::{Probe, ProbeKind, Verdict};
 use model::kubernetes::ClusterSpec;
+use model::spec::Limits;
 use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
@@ -102,18 +104,40 @@ async fn exec(
         tool::private(&file, &config.to_string()).map_err(fault)?;
         env.insert("KUBECONFIG".into(), file.display().to_string());
     }
-    let file = format!("shim-{component}-{n}.json");
-    let told = ShimFile {
-        argv: command.to_vec(),
-        env,
-        cgroups: Cgroups::default(),
-        sandbox,
-        parent: Some(std::process::id()),
-    };
-    dir.write_json(&file, &told).map_err(fault)?;
+    let name = format!("{component}-{n}");
+    // As for a script whose job names no limits.
+    let cgroups = Cgroups::create(&format!("health-{}-{name}", context.runner_id), &Limits::default());
+    say_gaps(sandbox.is_some(), &cgroups);
+    let file = format!("work/shim-{name}.json");
+    let (argv, parent) = (command.to_vec(), Some(std::process::id()));
+    let told = ShimFile { argv, env, cgroups: cgroups.clone(), sandbox, parent };
+    let written = dir.write_json(&file, &told);
+    let file = dir.path().join(file);
     let mut command = tokio::process::Command::new("/proc/self/exe");
-    command.arg0("ferry-runner").arg("shim").arg(dir.path().join(file)).env_clear().current_dir(&work);
-    attended(&program, &mut command).await
+    command.arg0("ferry-runner").arg("shim").arg(&file).env_clear().current_dir(&work);
+    let ended = match written {
+        Ok(()) => attended(&program, &mut command).await,
+        Err(error) => Err(fault(error)),
+    };
+    // Secrets may stand in it.
+    let _ = fs::remove_file(file);
+    cgroups.remove();
+    ended
+}
+
+/// Says once in the watcher's log what this host does not enforce.
+fn say_gaps(has_sandbox: bool, cgroups: &Cgroups) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        if !has_sandbox {
+            tracing::warn!("this kernel has no landlock: probes are not kept from the runner's files");
+        }
+        if cgroups.dirs.is_empty() {
+            tracing::warn!(
+                "the runner can't create cgroups on this host: memory and processes of probes have no limit"
+            );
+        }
+    });
 }
 
 /// What a program wrote the last time does not add up.

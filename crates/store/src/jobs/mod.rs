@@ -266,6 +266,12 @@ impl Reader {
         self.main().query(sql, params![org, install]).await?.iter().map(|row| row.get("target")).collect()
     }
 
+    /// Targets of an install's applies and teardowns that are at work, or may be.
+    pub async fn applied_targets(&self, org: &OrgId, install: &InstallId) -> Result<Vec<String>> {
+        let sql = "SELECT target FROM jobs WHERE (org_id || '') = $1 AND install_id = $2 AND state IN ('available', 'in-progress', 'unknown') AND released = 0 AND target IS NOT NULL AND operation = 'apply-plan'";
+        self.main().query(sql, params![org, install]).await?.iter().map(|row| row.get("target")).collect()
+    }
+
     /// What the waiting reason needs beside the runner.
     pub async fn queue_place(&self, job: &Job) -> Result<QueuePlace> {
         self.main()

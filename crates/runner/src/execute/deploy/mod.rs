@@ -19,6 +19,7 @@ use model::{Digest, Outcome};
 use serde_json::{Map, Value};
 
 use super::action::StepFailure;
+use super::kubernetes::state;
 use super::sealed::private_dir;
 use super::stages::Stages;
 use super::{Done, Run};
@@ -145,7 +146,7 @@ pub(super) async fn run<D: Deployer>(run: &mut Run<'_>, deployer: &D, spec_diges
             let steps = stages.finish(run);
             Done { outcome: Outcome::Finished, error: None, steps, outputs }
         }
-        Err(failure) => stages.fail(run, failure),
+        Err(failure) => Done { outputs: state::left(run), ..stages.fail(run, failure) },
     }
 }
 

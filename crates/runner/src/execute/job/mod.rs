@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use crash::crash_point;
 use fs_err as fs;
 use kubernetes::{Cluster, Deployed, Entry, Inventory, ObjectRef, Output};
+use model::JobError;
 use model::deploy::{ApprovedPlan, Deploy, ResourceStatus, STALE_PLAN};
 use model::kubernetes::{ClusterSpec, Pulls, RunSpec};
 use serde::{Deserialize, Serialize};
@@ -189,9 +190,13 @@ impl Applying<'_> {
         crash_point!("executor.before_apply");
         // Until another run has begun, the last good one counts.
         let before = self.before.as_ref().filter(|before| before.cluster.uid == self.api.cluster.uid);
-        let ran = before.and_then(|before| before.deployed.ran.clone());
+        let Deployed { ran, begun, .. } = before.map(|before| before.deployed.clone()).unwrap_or_default();
+        let begun = match &file.act {
+            Act::Run { object, .. } => Some(object::run_of(object)),
+            Act::Wait { .. } | Act::Ran { .. } | Act::Teardown {} => begun,
+        };
         let namespace = self.program.job.namespace.clone();
-        let deployed = Deployed { namespace, ran, ..Deployed::default() };
+        let deployed = Deployed { namespace, ran, begun, ..Deployed::default() };
         let mut states = States::new(self.before.as_ref(), &self.api.cluster, deployed);
         let PlanFile { act, found, creates_namespace, .. } = file;
         let mut known: Vec<Entry> = found.iter().map(Found::entry).collect();
@@ -203,6 +208,8 @@ impl Applying<'_> {
                 self.delete(START, &found.iter().collect::<Vec<_>>()).await?;
                 crash_point!("executor.applied");
                 stages.begin(run, OUTPUTS);
+                // What is deployed anew runs again.
+                states.ran(Value::Null);
                 return states.save(run, workspace, Vec::new(), Vec::new()).await;
             }
             Act::Run { of, object } => (of, Some(object)),
@@ -289,10 +296,11 @@ impl Applying<'_> {
                 crash_point!("executor.job_ended");
                 Err(failure)
             }
+            Err(Over::Unseen(failure)) => Err(failure),
             Err(Over::GivenUp(failure)) => {
                 let told = self.remove(of, uid, GONE_AT_THE_END).await;
                 self.run.say(Some(RUN), &told);
-                Err(failure)
+                Err(also(failure, &told))
             }
         }
     }
@@ -360,14 +368,9 @@ impl Applying<'_> {
         self.remove(of, "", within).await
     }
 
-    /// The job is stopped. Who only lost the way to the control plane leaves the Job to whoever comes next.
+    /// The job is stopped: its Job is deleted, or left to whoever comes next.
     async fn stopped(&self, of: &ObjectRef, stop: Stop) -> StepFailure {
-        let is_left = match &stop {
-            Stop::Offline(_) => true,
-            Stop::Cancelled(reason) => reason.starts_with("lease_lost"),
-            Stop::TimedOut(_) | Stop::DiskQuota(_) => false,
-        };
-        if is_left {
+        if is_left(&stop, self.run.host.dir.cancel_reason().as_deref()) {
             self.run.say(Some(RUN), &format!("{} goes on; the next deploy waits for it", of.address()));
             return StepFailure::Stopped(stop);
         }
@@ -375,5 +378,47 @@ impl Applying<'_> {
         let told = self.remove_when_there(of, within).await;
         self.run.say(Some(RUN), &told);
         StepFailure::Stopped(stop)
+    }
+}
+
+/// A failure, and what became of the Job.
+fn also(failure: StepFailure, told: &str) -> StepFailure {
+    match failure {
+        StepFailure::Failed { error, exit_code } => {
+            let message = format!("{}. {told}", error.message.trim_end_matches('.'));
+            StepFailure::Failed { error: JobError { message, ..error }, exit_code }
+        }
+        stopped => stopped,
+    }
+}
+
+/// Whether the Job of an apply that is stopped goes on. `asked` is what the session wrote down: nothing where it is the host
+/// that goes down, or where the disk is full.
+fn is_left(stop: &Stop, asked: Option<&str>) -> bool {
+    match stop {
+        Stop::Offline(_) => true,
+        Stop::Cancelled(_) => asked.is_none_or(|reason| reason.starts_with("lease_lost")),
+        Stop::TimedOut(_) | Stop::DiskQuota(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_asks_to_cancel_ends_a_job_that_runs() {
+        let told = Stop::Cancelled("the executor was told to stop".into());
+        assert!(is_left(&told, None), "the host goes down");
+        assert!(is_left(&Stop::Cancelled("lease_lost".into()), Some("lease_lost: another execution has it")));
+        assert!(is_left(&Stop::Offline(300), None));
+        assert!(!is_left(&Stop::Cancelled("cancelled by me".into()), Some("cancelled by me")));
+        assert!(!is_left(&Stop::TimedOut(60), None));
+    }
+
+    #[test]
+    fn a_failure_says_what_became_of_the_job() {
+        let failure = StepFailure::new("timed_out", "it did not end.");
+        assert_eq!(also(failure, "Job/shop/it may still run").sentence(), "it did not end. Job/shop/it may still run");
     }
 }

@@ -57,16 +57,24 @@ impl Live {
         // Lists leave out what all of their items are.
         object["apiVersion"] = json!("batch/v1");
         object["kind"] = json!("Job");
-        let note = |key: &str| object["metadata"]["annotations"][key].as_str().unwrap_or_default().to_owned();
         Some(Self {
             of: ObjectRef::of(&object)?,
             uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
-            content: note(CONTENT),
-            run: note(RUN).parse().unwrap_or_default(),
+            content: note(&object, CONTENT).to_owned(),
+            run: run_of(&object),
             state: State::of(&object),
             object,
         })
     }
+}
+
+fn note<'o>(object: &'o Value, key: &str) -> &'o str {
+    object["metadata"]["annotations"][key].as_str().unwrap_or_default()
+}
+
+/// Which run a Job is of.
+pub(super) fn run_of(object: &Value) -> u64 {
+    note(object, RUN).parse().unwrap_or_default()
 }
 
 /// The Jobs of a component.
@@ -169,6 +177,15 @@ pub(super) fn shown(object: &Value) -> Value {
     shown
 }
 
+/// What people see of a Job that is there. What it was given may hold secrets that were changed since, which nothing masks.
+pub(super) fn shown_live(object: &Value) -> Value {
+    let mut shown = shown(object);
+    if let Some(shown) = shown.as_object_mut() {
+        shown.retain(|key, _| !matches!(key.as_str(), "command" | "args" | "env"));
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -229,6 +246,13 @@ mod tests {
             assert!(name.len() <= 57 && name.chars().all(is_plain), "{name}");
             assert!(name.starts_with(|c: char| c.is_ascii_lowercase()), "{name}");
         }
+    }
+
+    #[test]
+    fn nothing_is_shown_of_what_an_earlier_job_was_given() {
+        let made = object(&job(), "it", 7, 60);
+        assert_eq!(shown(&made)["env"], json!([{ "name": "A", "value": "b" }]));
+        assert_eq!(shown_live(&made), json!({ "image": "shop:1", "retries": 3 }));
     }
 
     #[test]

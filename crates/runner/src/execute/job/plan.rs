@@ -1,7 +1,7 @@
 //! What a deploy of a Job would do: run it, wait for it, or nothing, since it has run.
 
 use crash::crash_point;
-use kubernetes::{Change, Entry, Inventory, ObjectRef, Verb};
+use kubernetes::{Change, Deployed, Entry, Inventory, ObjectRef, Verb};
 use model::kubernetes::RunSpec;
 use serde_json::{Value, json};
 
@@ -56,10 +56,9 @@ pub(super) async fn make(
     let act = match destroy {
         true => made.teardown(before.as_ref(), known, &live).await?,
         false => {
-            let ran = before.as_ref().filter(|before| before.cluster.uid == made.api.cluster.uid);
-            let ran =
-                ran.and_then(|before| before.deployed.ran.clone()).and_then(|ran| serde_json::from_value(ran).ok());
-            made.deploy(ran, &live, creates_namespace).await?
+            let deployed = before.as_ref().filter(|before| before.cluster.uid == made.api.cluster.uid);
+            let deployed = deployed.map(|before| before.deployed.clone()).unwrap_or_default();
+            made.deploy(deployed, &live, creates_namespace).await?
         }
     };
     crash_point!("executor.planned");
@@ -90,9 +89,11 @@ enum Verdict<'v> {
     New,
 }
 
-/// Jobs tell more than the state, which is older; but one that is gone has run all the same.
-fn judge<'v>(wanted: &str, ran: Option<Ran>, live: &'v [Live]) -> Verdict<'v> {
-    let since = ran.as_ref().map_or(0, |ran| ran.run);
+/// Jobs tell more than the state, which is older; but one that is gone has run all the same. What ran before the last run that
+/// was begun does not count: that one may have undone it, also where its Job was deleted.
+fn judge<'v>(wanted: &str, ran: Option<Ran>, begun: u64, live: &'v [Live]) -> Verdict<'v> {
+    let ran = ran.filter(|ran| ran.run >= begun);
+    let since = ran.as_ref().map_or(begun, |ran| ran.run);
     match (live.last().filter(|last| last.run >= since), ran) {
         (Some(last), _) if last.content == wanted => match last.state {
             State::Complete => Verdict::Ran(Box::new(Ran::of(last))),
@@ -105,8 +106,9 @@ fn judge<'v>(wanted: &str, ran: Option<Ran>, live: &'v [Live]) -> Verdict<'v> {
 }
 
 impl Made<'_> {
-    async fn deploy(&mut self, ran: Option<Ran>, live: &[Live], creates_namespace: bool) -> Result<Act, StepFailure> {
+    async fn deploy(&mut self, before: Deployed, live: &[Live], creates_namespace: bool) -> Result<Act, StepFailure> {
         let program = self.program;
+        let ran = before.ran.and_then(|ran| serde_json::from_value(ran).ok());
         let (lineage, serial) = program.workspace.state();
         let name = object::name(program.job, lineage, serial);
         let of = object::named(&program.job.namespace, &name);
@@ -116,10 +118,10 @@ impl Made<'_> {
         }
         self.objects.push(job.clone());
         let wanted = object::content(program.job);
-        let (act, kept) = match judge(&wanted, ran, live) {
+        let (act, kept) = match judge(&wanted, ran, before.begun.unwrap_or_default(), live) {
             Verdict::Ran(ran) => {
                 if let Some(live) = live.iter().find(|it| it.uid == ran.uid) {
-                    let shown = object::shown(&live.object);
+                    let shown = object::shown_live(&live.object);
                     self.change(&live.of, Verb::Nothing, shown.clone(), shown, None);
                 }
                 let uid = ran.uid.clone();
@@ -155,7 +157,7 @@ impl Made<'_> {
                 (State::Complete, Act::Run { .. }) => "once the new one has succeeded",
                 (State::Complete, _) => "because a later one has run",
             };
-            self.change(&old.of, Verb::Delete, object::shown(&old.object), Value::Null, Some(why));
+            self.change(&old.of, Verb::Delete, object::shown_live(&old.object), Value::Null, Some(why));
         }
         Ok(act)
     }
@@ -176,7 +178,7 @@ impl Made<'_> {
                 State::Running => Some("though it is still running: it is stopped"),
                 State::Complete | State::Failed => None,
             };
-            self.change(&job.of, Verb::Delete, object::shown(&job.object), Value::Null, why);
+            self.change(&job.of, Verb::Delete, object::shown_live(&job.object), Value::Null, why);
         }
         Ok(Act::Teardown {})
     }
@@ -230,7 +232,11 @@ mod tests {
     }
 
     fn verdict(wanted: &str, ran: Option<&Live>, live: &[Live]) -> String {
-        match judge(wanted, ran.map(Ran::of), live) {
+        after(wanted, ran, 0, live)
+    }
+
+    fn after(wanted: &str, ran: Option<&Live>, begun: u64, live: &[Live]) -> String {
+        match judge(wanted, ran.map(Ran::of), begun, live) {
             Verdict::Ran(ran) => format!("ran {}", ran.uid),
             Verdict::Runs(live) => format!("runs {}", live.uid),
             Verdict::New => "new".into(),
@@ -252,5 +258,23 @@ mod tests {
         assert_eq!(verdict("a", None, &[live(1, "a", Complete), live(3, "b", Failed)]), "new");
         assert_eq!(verdict("b", Some(&a), &[live(1, "a", Complete), live(3, "b", Complete)]), "ran uid-3");
         assert_eq!(verdict("a", Some(&a), &[live(0, "b", Complete)]), "ran uid-1", "left over from before");
+    }
+
+    #[test]
+    fn a_rollback_runs_again_though_the_job_of_what_was_begun_since_is_gone() {
+        use State::{Complete, Failed, Running};
+        let a = live(1, "a", Complete);
+        // `b` was begun as run 3 and given up, or cancelled: its Job was deleted, and that of `a` is still there.
+        for ran in [None, Some(&a)] {
+            for wanted in ["a", "b"] {
+                assert_eq!(after(wanted, ran, 3, &[live(1, "a", Complete)]), "new", "{wanted} {}", ran.is_some());
+                assert_eq!(after(wanted, ran, 3, &[]), "new");
+            }
+            assert_eq!(after("b", ran, 3, &[live(1, "a", Complete), live(3, "b", Running)]), "runs uid-3");
+            assert_eq!(after("b", ran, 3, &[live(1, "a", Complete), live(3, "b", Complete)]), "ran uid-3");
+            assert_eq!(after("a", ran, 3, &[live(1, "a", Complete), live(3, "b", Failed)]), "new");
+        }
+        // It ran again since.
+        assert_eq!(after("a", Some(&live(5, "a", Complete)), 5, &[]), "ran uid-5");
     }
 }

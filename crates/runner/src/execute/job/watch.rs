@@ -86,6 +86,8 @@ pub(super) enum Over {
     Failed(StepFailure),
     /// It goes on, or is stuck: it must be deleted.
     GivenUp(StepFailure),
+    /// It goes on, and nobody may look at it.
+    Unseen(StepFailure),
 }
 
 impl From<StepFailure> for Over {
@@ -98,11 +100,17 @@ impl Watch<'_> {
     pub(super) async fn until_over(&self) -> Result<object::Live, Over> {
         let mut logs = Logs::new(self);
         let (mut told, mut stuck) = (Told::default(), Stuck::default());
-        let mut over_since: Option<Instant> = None;
+        let (mut over_since, mut refused_since): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
             logs.write_for(LOOK).await;
             let is_out_of_time = Instant::now() > self.until;
-            let (live, pods) = match (self.look().await?, self.pods().await?) {
+            let seen = match self.see().await {
+                // Rights that are changed are away for moments.
+                Err(Over::Unseen(_)) if refused_since.get_or_insert_with(Instant::now).elapsed() < STUCK => continue,
+                seen => seen?,
+            };
+            refused_since = None;
+            let (live, pods) = match seen {
                 // What is over by now was not too late.
                 (Some(live), Some(pods)) if !is_out_of_time || live.state != State::Running => (live, pods),
                 _ if is_out_of_time => {
@@ -143,25 +151,29 @@ impl Watch<'_> {
         }
     }
 
+    async fn see(&self) -> Result<(Option<object::Live>, Option<Vec<Value>>), Over> {
+        Ok((self.look().await?, self.pods().await?))
+    }
+
     /// The Job, or None where the API server does not answer.
-    async fn look(&self) -> Result<Option<object::Live>, StepFailure> {
+    async fn look(&self) -> Result<Option<object::Live>, Over> {
         let address = self.of.address();
         match self.api.get(self.of).await {
             Ok(Some(live)) if live["metadata"]["uid"] == self.uid => match object::Live::read(live) {
                 Some(live) => Ok(Some(live)),
-                None => Err(StepFailure::new(FAILED, format!("{address} can't be read"))),
+                None => Err(StepFailure::new(FAILED, format!("{address} can't be read")).into()),
             },
-            Ok(_) => Err(StepFailure::new(
-                FAILED,
-                format!("{address} was deleted while it ran: deploy again to run it once more"),
-            )),
-            Err(error) if error.code() == 403 => Err(error.of("read", &address)),
+            Ok(_) => {
+                let text = format!("{address} was deleted while it ran: deploy again to run it once more");
+                Err(StepFailure::new(FAILED, text).into())
+            }
+            Err(error) if error.code() == 403 => Err(self.unseen(error.of("read", &address))),
             Err(_) => Ok(None),
         }
     }
 
     /// The pods of the Job, the oldest first.
-    async fn pods(&self) -> Result<Option<Vec<Value>>, StepFailure> {
+    async fn pods(&self) -> Result<Option<Vec<Value>>, Over> {
         let namespace = self.of.namespace.as_deref().unwrap_or_default();
         let query = selector(&object::pods(&self.of.name)).unwrap_or_default();
         match self.api.list("v1", "pods", namespace, &query).await {
@@ -171,7 +183,9 @@ impl Watch<'_> {
                 pods.sort_by_cached_key(|pod| (made(pod), name(pod)));
                 Ok(Some(pods))
             }
-            Err(error) if error.code() == 403 => Err(error.of("list", &format!("the pods of {}", self.of.address()))),
+            Err(error) if error.code() == 403 => {
+                Err(self.unseen(error.of("list", &format!("the pods of {}", self.of.address()))))
+            }
             Err(_) => Ok(None),
         }
     }
@@ -211,15 +225,22 @@ impl Watch<'_> {
     }
 
     fn hopeless(&self, why: &str, pods: &[Value]) -> StepFailure {
-        let text = format!("{} can't run and was deleted: {why}", self.of.address());
+        let text = format!("{} can't run: {why}", self.of.address());
         StepFailure::Failed { error: JobError::new(FAILED, text), exit_code: exit_code(pods) }
+    }
+
+    fn unseen(&self, failure: StepFailure) -> Over {
+        Over::Unseen(super::also(
+            failure,
+            &format!("{} may still run: the next deploy waits for it", self.of.address()),
+        ))
     }
 
     fn too_long(&self) -> StepFailure {
         StepFailure::new(
             "timed_out",
             format!(
-                "{} did not end within {} s, which is what `deploy_timeout` leaves it, so it is deleted with its pods: raise `deploy_timeout`, or let it do less",
+                "{} did not end within {} s, which is what `deploy_timeout` leaves it: raise `deploy_timeout`, or let it do less",
                 self.of.address(),
                 self.timeout_s
             ),

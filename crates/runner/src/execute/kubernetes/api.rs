@@ -81,7 +81,7 @@ impl ApiError {
 /// A kind as the server serves it.
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
-    api_version: String,
+    pub(crate) api_version: String,
     name: String,
     plural: String,
     pub(crate) namespaced: bool,
@@ -340,7 +340,8 @@ impl Api {
         let path = format!("{}?limit={PAGE}{query}", Self::collection(kind, namespace));
         let mut next = String::new();
         for _ in 0..PAGES_MAX {
-            let mut page = self.get_path(&format!("{path}{next}")).await?.unwrap_or_default();
+            // A kind that is not served any more is no kind without objects.
+            let mut page = self.send(Method::GET, &format!("{path}{next}"), "application/json", Vec::new()).await?;
             if let Value::Array(items) = page["items"].take() {
                 for mut item in items {
                     // Items of a list do not say what they are.

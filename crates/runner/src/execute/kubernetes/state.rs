@@ -12,6 +12,9 @@ use crate::seal::rescue::ERRORED;
 use crate::seal::vault::{Plain, VaultError};
 use crate::session::random_hex;
 
+/// What the control plane is told of the objects that are deployed; and a file with it.
+const OBJECTS: &str = "objects";
+
 /// Opens the state of a component; None before the first one.
 pub(crate) async fn open(run: &Run<'_>, workspace: &Workspace) -> Result<Option<Inventory>, StepFailure> {
     let place = private_dir(run.host.dir).join("inventory.json");
@@ -80,9 +83,17 @@ impl States {
         let state = read_state(&place).map_err(|e| StepFailure::new("sealed_file", e))?;
         let mut told = workspace.keeper.outputs(&state).await?.document;
         // What is observed from now on: names, and nothing of what is in them.
-        told.insert("objects".into(), run.host.secrets.masks().mask_value(json!(named)));
+        told.insert(OBJECTS.into(), run.host.secrets.masks().mask_value(json!(named)));
+        fs::write(private_dir(run.host.dir).join(OBJECTS), told[OBJECTS].to_string())?;
         Ok(told)
     }
+}
+
+/// What an apply that failed may have left, as the state tells that it saved last: people are told how that is, too.
+pub(crate) fn left(run: &Run<'_>) -> Map<String, Value> {
+    let text = fs::read(private_dir(run.host.dir).join(OBJECTS)).ok();
+    let objects = text.and_then(|text| serde_json::from_slice(&text).ok());
+    objects.map(|objects: Value| (OBJECTS.to_owned(), objects)).into_iter().collect()
 }
 
 /// A state that nobody took is put where the session finds it, and brings it to the control plane.
