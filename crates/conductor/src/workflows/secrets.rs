@@ -25,8 +25,12 @@ impl WorkflowContext<'_> {
     pub(super) async fn secrets(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
         let job = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await?;
         let Some(job) = job else {
-            if self.secrets_spec(step).await?.is_none() {
-                return Ok(Known::Ended(Ended::Success));
+            if workflow.cancelled_by.is_none() {
+                match self.secrets_spec(step).await {
+                    Ok(None) => return Ok(Known::Ended(Ended::Success)),
+                    Err(error) if error.is_refusal() => return Ok(Known::Ended(Ended::Failed(error.to_string()))),
+                    spec => drop(spec?),
+                }
             }
             return Ok(self.without_job(workflow, step));
         };
