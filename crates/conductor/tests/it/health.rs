@@ -89,6 +89,10 @@ fn what_a_runner_observes_is_signed_for_its_request_and_rendered() {
         let probe = &watch.components[1].probes[0];
         assert_eq!(probe.how, ProbeKind::Http { url: "http://one.example/healthz".into() });
         assert_eq!(watch.components[0].objects.len(), 1);
+        // After a sync of secrets there is something else to mask.
+        let (moves, part) = (world.store.install_moves(&install.id).await?, json!({ "status": "active" }));
+        assert!(world.store.put_install_part(install, moves, ("secrets", &part), ("me", world.now())).await?);
+        assert_eq!(server.watch_of(org, &install.runner_id, 1, "n").await?.0, 4);
         Ok(())
     });
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as B64;
 use crash::crash_point;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use model::Outcome;
 use model::kubernetes::ClusterSpec;
 use model::secrets::{
@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::action::StepFailure;
 use super::kubernetes::pulls::ImagePulls;
-use super::kubernetes::{AT_ONCE, cluster};
+use super::kubernetes::{AT_ONCE, cluster, plan};
 use super::manifest::unless_stopped;
 use super::stages::Stages;
 use super::{Done, Run};
@@ -116,30 +116,59 @@ pub(super) async fn hide(run: &Run<'_>, names: &[String]) {
         return;
     }
     let context = run.context;
-    let read = known_values(names, &context.tools, &context.state_dir, context.ca_file.as_deref());
-    match read.await {
-        Ok(values) => run.host.secrets.add(values),
-        Err(why) => {
-            run.say(None, &format!("the app's secrets can't be read, so nobody knows what to mask of them: {why}"))
-        }
+    let known = known_values(names, &context.tools, &context.state_dir, context.ca_file.as_deref()).await;
+    run.host.secrets.add(known.values.into_values().flatten());
+    if let Some(told) = known.told {
+        run.say(None, &told);
     }
 }
 
-/// The values of secrets in the customer's store, as texts may show them.
+/// What the customer's store says of secrets, as texts may show them.
+#[derive(Debug, Default)]
+pub(crate) struct KnownValues {
+    /// By the name of the secret; one without a value has none.
+    pub(crate) values: BTreeMap<String, Vec<String>>,
+    /// Those that can't be read, and why.
+    pub(crate) told: Option<String>,
+}
+
+/// The values of secrets in the customer's store. One that can't be read keeps nobody from the others.
 pub(crate) async fn known_values(
     names: &[String],
     tools: &Tools,
     state_dir: &Path,
     ca_file: Option<&Path>,
-) -> Result<Vec<String>, String> {
-    let read = async {
-        let store = secret_store::open(tools, state_dir, ca_file).map_err(|e| e.to_string())?;
-        let store = &*store;
-        let read = names.iter().map(|name| async move { store.read(name).await.map_err(|e| e.to_string()) });
-        let values: Vec<_> = futures::stream::iter(read).buffered(AT_ONCE).try_collect().await?;
-        Ok(values.iter().flatten().flat_map(|value| forms(value)).collect())
+) -> KnownValues {
+    let store = match secret_store::open(tools, state_dir, ca_file) {
+        Ok(store) => store,
+        Err(error) => {
+            let told = format!("the app's secrets can't be read, so nobody knows what to mask of them: {error}");
+            return KnownValues { told: Some(told), ..KnownValues::default() };
+        }
     };
-    tokio::time::timeout(HIDE, read).await.unwrap_or_else(|_| Err("the store does not answer".into()))
+    let (store, until) = (&*store, tokio::time::Instant::now() + HIDE);
+    let read = names.iter().map(|name| async move {
+        let found = match tokio::time::timeout_at(until, store.read(name)).await {
+            Ok(found) => found.map_err(|e| e.to_string()),
+            Err(_) => Err("the store does not answer".to_owned()),
+        };
+        (name, found)
+    });
+    let found: Vec<_> = futures::stream::iter(read).buffered(AT_ONCE).collect().await;
+    let (mut known, mut failed, mut why) = (KnownValues::default(), Vec::new(), None);
+    for (name, found) in found {
+        match found {
+            Ok(value) => drop(known.values.insert(name.clone(), value.iter().flat_map(|value| forms(value)).collect())),
+            Err(error) => {
+                failed.push(format!("`{name}`"));
+                why.get_or_insert(error);
+            }
+        }
+    }
+    known.told = why.map(|why| {
+        format!("the app's secrets {} can't be read, so nobody knows what to mask of them: {why}", plan::named(failed))
+    });
+    known
 }
 
 fn forms(value: &[u8]) -> Vec<String> {
@@ -279,4 +308,23 @@ fn outputs(
         (secret.name.clone(), output)
     };
     SecretOutputs { secrets: spec.secrets.iter().zip(values).map(of).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_secret_that_cannot_be_read_keeps_nobody_from_masking_the_others() {
+        let dir = tempfile::tempdir().expect("dir");
+        let folder = secret_store::folder(dir.path());
+        fs_err::create_dir_all(folder.join("folder")).expect("a folder is no secret");
+        fs_err::write(folder.join("a"), "one two three").expect("a file");
+        let names = ["a", "absent", "folder"].map(str::to_owned);
+        let known = known_values(&names, &Tools::default(), dir.path(), None).await;
+        assert!(known.values["a"].contains(&"one two three".to_owned()) && known.values["absent"].is_empty());
+        assert!(!known.values.contains_key("folder"));
+        let told = known.told.expect("one can't be read");
+        assert!(told.contains("`folder`") && !told.contains("`a`"), "{told}");
+    }
 }
