@@ -178,7 +178,11 @@ fn a_check_worsens_and_goes_stale_and_many_writers_lose_nothing() {
         assert_eq!(known.keys().collect::<Vec<_>>(), ["smoke"]);
         assert!(push("late".into(), Verdict::Healthy, Some(3601)).await.is_err());
         let wanted = WantedCheck { status: Verdict::Healthy, message: String::new(), stale_after_s: None };
-        assert!(server.push_check(&by, &world.install, "web", "x", wanted).await.is_err(), "it is not deployed");
+        let refused = server.push_check(&by, &world.install, "web", "x", wanted.clone()).await.expect_err("refused");
+        assert!(refused.to_string().contains("not deployed"), "{refused}");
+        deploy(&world, "quiet", "active").await?;
+        let refused = server.push_check(&by, &world.install, "quiet", "x", wanted).await.expect_err("refused");
+        assert!(refused.to_string().contains("takes no checks"), "{refused}");
         Ok(())
     });
 }
