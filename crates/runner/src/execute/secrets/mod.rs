@@ -226,6 +226,11 @@ async fn read(store: &dyn SecretStore, secret: &SecretSpec) -> Result<Option<Vec
             )));
         }
     }
+    // A disk that is full leaves such a file: what uses the secret must not lose its value over that.
+    if found.as_ref().is_some_and(|value| value.trim_ascii().is_empty()) {
+        let place = store.place(&secret.name);
+        return Err(of(format!("{place} is empty: write the value there, or delete it")));
+    }
     let found = found.or_else(|| secret.default.clone().map(String::into_bytes));
     let Some(value) = found.filter(|value| !value.is_empty()) else {
         return match secret.required {
@@ -313,6 +318,27 @@ fn outputs(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret_store::Directory;
+
+    #[tokio::test]
+    async fn an_emptied_file_is_an_error_and_not_a_secret_without_a_value() {
+        let dir = tempfile::tempdir().expect("dir");
+        let store = Directory::named(dir.path().to_owned());
+        let nothing: SecretSpec = serde_json::from_str(r#"{ "name": "a", "targets": [] }"#).expect("a spec");
+        assert_eq!(read(&store, &nothing).await, Ok(None));
+        for text in ["", "\n", " \n"] {
+            fs_err::write(dir.path().join("a"), text).expect("a file");
+            for settings in [
+                nothing.clone(),
+                SecretSpec { default: Some("d".into()), ..nothing.clone() },
+                SecretSpec { auto_generate: true, known: true, ..nothing.clone() },
+                SecretSpec { auto_generate: true, ..nothing.clone() },
+            ] {
+                let why = read(&store, &settings).await.expect_err("refused");
+                assert!(why.contains("`a`") && why.contains("is empty"), "{why}");
+            }
+        }
+    }
 
     #[tokio::test]
     async fn a_secret_that_cannot_be_read_keeps_nobody_from_masking_the_others() {
