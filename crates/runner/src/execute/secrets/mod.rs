@@ -278,22 +278,18 @@ fn outputs(
     spec: &SecretsSpec,
     values: &[Option<Vec<u8>>],
     written: &BTreeMap<SecretTarget, Written>,
-    readers: &BTreeMap<(String, String), Vec<String>>,
+    readers: &BTreeMap<SecretTarget, BTreeSet<String>>,
 ) -> SecretOutputs {
     let of = |(secret, value): (&SecretSpec, &Option<Vec<u8>>)| {
         let known: Vec<&Written> = secret.targets.iter().filter_map(|target| written.get(target)).collect();
         let changed = known.iter().any(|one| one.changed);
-        let objects: BTreeSet<(String, String)> = secret
-            .targets
-            .iter()
-            .filter(|target| written.get(*target).is_some_and(|one| one.was_there && one.changed))
-            .map(|target| (target.namespace.clone(), target.name.clone()))
-            .collect();
-        let readers: Vec<String> = objects.iter().flat_map(|of| readers.get(of).cloned().unwrap_or_default()).collect();
+        let readers: BTreeSet<String> =
+            secret.targets.iter().filter_map(|target| readers.get(target)).flatten().cloned().collect();
+        let readers: Vec<String> = readers.into_iter().collect();
         if !readers.is_empty() {
             run.say(
                 Some(RESTART),
-                &format!("secret `{}` was changed, and is still the old one for {}", secret.name, readers.join(", ")),
+                &format!("secret `{}` has changed, and is still the old one for {}", secret.name, readers.join(", ")),
             );
         }
         let first = secret.targets.first();
