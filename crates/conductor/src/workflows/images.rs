@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::ComponentKind;
 use engine::{Ended, Step, Workflow};
 use model::build::{Repository, SyncSpec};
 use model::deploy::job_target;
@@ -141,6 +142,24 @@ impl WorkflowContext<'_> {
         Ok(if namespaces.is_empty() { Value::Null } else { json!(namespaces) })
     }
 
+    /// The same after an apply that did not succeed: its state names what it may have begun.
+    pub(super) async fn pulls_halfway(&mut self, step: &Step, before: &Value) -> Result<Value> {
+        let (_, document) = self.config_for(step).await?;
+        let of =
+            document.config.components.iter().find(|known| Some(known.common.name.as_str()) == step.work.component());
+        let has_objects =
+            |kind: &ComponentKind| matches!(kind, ComponentKind::HelmChart(_) | ComponentKind::KubernetesManifest(_));
+        let (store, target) = (&self.conductor.store, step.work.target());
+        let workspace = store.find_workspace(&self.install.id, &target).await?;
+        let Some(workspace) = workspace.filter(|_| of.is_some_and(|component| has_objects(&component.kind))) else {
+            return Ok(before[PULLS].clone());
+        };
+        let saved = store.newest_revision(&self.install.org_id, &workspace.id).await?;
+        let resources = saved.map(|saved| saved.resources).unwrap_or_default();
+        let begun: Vec<Value> = resources.as_array().into_iter().flatten().filter_map(namespaced).collect();
+        self.pulls_of(step, before, &json!({ OBJECTS: begun })).await
+    }
+
     pub(super) fn not_yet(&mut self, not_yet: NotYet) -> Known {
         match not_yet {
             NotYet::Waits(reason) => {
@@ -242,6 +261,12 @@ fn namespaces(part: &Value) -> BTreeSet<String> {
     all.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// The namespace in the address `Kind/NAMESPACE/NAME` of a resource.
+fn namespaced(resource: &Value) -> Option<Value> {
+    let (_, rest) = resource["address"].as_str()?.split_once('/')?;
+    rest.split_once('/').map(|(namespace, _)| json!({ "namespace": namespace }))
+}
+
 /// `HOST/PATH`, maybe with a scheme, and a component in it.
 fn repository(registry: &str, component: &str) -> Option<Repository> {
     let plain_http = registry.starts_with("http://");
@@ -255,6 +280,13 @@ fn repository(registry: &str, component: &str) -> Option<Repository> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_names_a_namespace_or_none() {
+        let of = |address: &str| namespaced(&json!({ "address": address }));
+        assert_eq!(of("Widget.example.com/shop/a"), Some(json!({ "namespace": "shop" })));
+        assert_eq!((of("Namespace/shop"), of("")), (None, None));
+    }
 
     #[test]
     fn a_registry_is_a_host_and_a_path() {
