@@ -14,10 +14,10 @@ use model::{ConfigId, JobId, JobState, PartStatus};
 use serde_json::{Map, Value, json};
 use store::{EntityKind, Idempotency, Install};
 
-use super::components::context_component;
 use super::context::{Known, WorkflowContext};
 use super::deployed::status_of;
 use super::deploys::NotYet;
+use crate::apps::InstallTree;
 use crate::error::{Result, WorkflowError};
 use crate::health::OBJECTS;
 use crate::jobs::Draft;
@@ -193,11 +193,12 @@ impl Conductor {
         for (part, value) in &parts {
             let Some(component) = part.strip_prefix("components/") else { continue };
             let mut found =
-                PullsLeft { is_there: is_there(value), namespaces: namespaces(value), repositories: BTreeSet::new() };
+                PullsLeft { is_there: is_there(value), namespaces: namespaces(value), ..PullsLeft::default() };
             // An apply that failed has written it, too.
             if let Some(job) = self.store.last_apply(&install.org_id, &install.id, &job_target(part)).await? {
                 let spec: JobSpec = serde_json::from_slice(&self.store.spec(&install.org_id, &job).await?)
                     .map_err(|_| WorkflowError::SpecUnreadable(job.clone()))?;
+                found.cluster = spec.cluster.as_ref().and_then(InstallTree::component_of).map(str::to_owned);
                 if let Some(pulls) = spec.pulls {
                     found.namespaces.extend(spec.work.namespace().map(str::to_owned));
                     found.repositories.extend(pulls.repositories);
@@ -223,10 +224,8 @@ impl Conductor {
         let (repositories, secret) = (repositories.into_iter().collect(), Pulls::secret_of(&install.id));
         let pulls = Pulls { repositories, secret: secret.clone() };
         let mut clusters: BTreeMap<Option<String>, BTreeSet<String>> = BTreeMap::new();
-        for (name, left) in left.into_iter().filter(|(_, left)| left.is_there) {
-            let component = document.config.components.iter().find(|known| known.common.name == name);
-            let context = component.and_then(|component| component.common.kubernetes_context.as_deref());
-            clusters.entry(context_component(&document.config, context)).or_default().extend(left.namespaces);
+        for left in left.into_values().filter(|left| left.is_there) {
+            clusters.entry(left.cluster).or_default().extend(left.namespaces);
         }
         let mut jobs = Vec::new();
         for (of, namespaces) in clusters {
@@ -250,8 +249,11 @@ impl Conductor {
 }
 
 /// What a component may have left in a cluster for its pulls.
+#[derive(Default)]
 pub(crate) struct PullsLeft {
     is_there: bool,
+    /// The component that has put the cluster out, if it was one.
+    pub(crate) cluster: Option<String>,
     pub(crate) namespaces: BTreeSet<String>,
     repositories: BTreeSet<String>,
 }

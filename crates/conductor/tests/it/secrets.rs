@@ -57,3 +57,27 @@ fn a_target_that_cannot_be_rendered_fails_the_sync() {
         Ok(())
     });
 }
+
+#[test]
+fn only_a_deprovision_deletes_namespaces_and_it_knows_those_of_earlier_syncs() {
+    testkit::on_both(|place| async move {
+        let world = World::real(&place, json!({ "components": [] })).await?;
+        let server = world.server().await?;
+        let target = json!({ "namespace": "shop", "name": "shop", "key": "k" });
+        let part = json!({
+            "status": "active", "generation": 1, "namespaces": ["before", "shop"],
+            "outputs": { "a": { "name": "a", "exists": true, "targets": [target] } },
+        });
+        let moves = world.store.install_moves(&world.install.id).await?;
+        assert!(world.store.put_install_part(&world.install, moves, ("secrets", &part), ("me", world.now())).await?);
+        for (kind, name, namespaces) in [
+            (WorkflowKind::SyncSecrets, "sync secrets", &[][..]),
+            (WorkflowKind::Deprovision, "remove secrets", &["before", "shop"]),
+        ] {
+            let loaded = begun(&world, &server, kind).await?;
+            let spec = asked(&world, step(&loaded, name)).await?;
+            assert_eq!((spec.gone.len(), spec.namespaces.as_slice() == namespaces), (1, true), "{spec:?}");
+        }
+        Ok(())
+    });
+}

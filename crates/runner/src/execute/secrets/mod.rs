@@ -20,6 +20,7 @@ use model::spec::JobSpec;
 use serde_json::Value;
 
 use super::action::StepFailure;
+use super::kubernetes::api::Api;
 use super::kubernetes::pulls::ImagePulls;
 use super::kubernetes::{AT_ONCE, cluster, plan};
 use super::manifest::unless_stopped;
@@ -74,13 +75,6 @@ async fn sync(
                 .map(|(key, one)| (SecretTarget { namespace: namespace.clone(), name: name.clone(), key }, one)),
         );
     }
-    // What is not wanted any more, or has no value any more: whole objects, where nothing of ours stays in them.
-    let without_value = spec.secrets.iter().zip(&values).filter(|(_, value)| value.is_none());
-    let without_value = without_value.flat_map(|(secret, _)| &secret.targets);
-    let left: BTreeSet<(&String, &String)> =
-        spec.gone.iter().chain(without_value).map(|it| (&it.namespace, &it.name)).collect();
-    let left = left.into_iter().filter(|of| !objects.contains_key(&(of.0.clone(), of.1.clone())));
-    let mut namespaces: BTreeSet<&str> = spec.pulls_gone.iter().map(String::as_str).collect();
     for namespace in &spec.pulls_gone {
         if write::take_away(&api, namespace, &spec.pull_secret).await? {
             run.say(Some(WRITE), &format!("Secret/{namespace}/{} is taken away", spec.pull_secret));
@@ -93,21 +87,52 @@ async fn sync(
             run.say(Some(WRITE), &format!("pods can pull images for another day in: {}", renewed.join(", ")));
         }
     }
-    for (namespace, name) in left {
-        if write::take_away(&api, namespace, name).await? {
-            run.say(Some(WRITE), &format!("Secret/{namespace}/{name} is taken away"));
-        }
-        namespaces.insert(namespace.as_str());
-    }
+    let left = take_away(run, &api, spec, &values, &objects).await?;
     // A namespace goes at the very end only: until then something else may come into it.
-    for namespace in namespaces.into_iter().filter(|_| spec.secrets.is_empty()) {
+    for namespace in &spec.namespaces {
         if let Some(told) = write::remove_namespace(&api, namespace).await? {
             run.say(Some(WRITE), &told);
         }
     }
     stages.begin(run, RESTART);
     let readers = readers::of(run, &api, &written).await;
-    Ok(outputs(run, spec, &values, &written, &readers))
+    Ok(SecretOutputs { left, ..outputs(run, spec, &values, &written, &readers) })
+}
+
+/// Takes away what is not wanted any more, or has no value any more: whole objects, where nothing of ours stays in them. What the
+/// runner may not take away any more keeps no sync from the rest, and is tried again by the next one.
+async fn take_away(
+    run: &Run<'_>,
+    api: &Api,
+    spec: &SecretsSpec,
+    values: &[Option<Vec<u8>>],
+    wanted: &BTreeMap<(String, String), Object>,
+) -> Result<Vec<SecretTarget>, StepFailure> {
+    let without_value = spec.secrets.iter().zip(values).filter(|(_, value)| value.is_none());
+    let without_value = without_value.flat_map(|(secret, _)| &secret.targets);
+    let mut gone: BTreeMap<(String, String), Vec<SecretTarget>> = BTreeMap::new();
+    for target in spec.gone.iter().chain(without_value) {
+        gone.entry((target.namespace.clone(), target.name.clone())).or_default().push(target.clone());
+    }
+    gone.retain(|of, _| !wanted.contains_key(of));
+    let goes_on = spec.namespaces.is_empty();
+    let mut left = Vec::new();
+    for ((namespace, name), targets) in gone {
+        match write::take_away(api, &namespace, &name).await {
+            Ok(true) => run.say(Some(WRITE), &format!("Secret/{namespace}/{name} is taken away")),
+            Ok(false) => {}
+            Err(StepFailure::Failed { error, .. }) if goes_on && error.code == "cluster_forbidden" => {
+                let why = error.message;
+                run.say(
+                    Some(WRITE),
+                    &format!("Secret/{namespace}/{name} stays, though it is not wanted any more: {why}"),
+                );
+                left.extend(targets);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(left)
 }
 
 /// Learns the values of the app's secrets, so that nothing of the job shows them.
@@ -308,7 +333,7 @@ fn outputs(
         };
         (secret.name.clone(), output)
     };
-    SecretOutputs { secrets: spec.secrets.iter().zip(values).map(of).collect() }
+    SecretOutputs { secrets: spec.secrets.iter().zip(values).map(of).collect(), left: Vec::new() }
 }
 
 #[cfg(test)]
