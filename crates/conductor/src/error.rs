@@ -213,6 +213,8 @@ pub enum InstallError {
     NoComponent(String),
     #[error("component `{0}` is not deployed in this install")]
     NotDeployed(String),
+    #[error("component `{0}` takes no checks: it is a job, or its `health.enabled` is `false`")]
+    NotObserved(String),
     #[error("`stale_after` is between 1s and {0}m")]
     StaleAfter(u64),
     #[error("a check has a name of at most 100 bytes, and a message of at most {0} characters")]
@@ -243,6 +245,7 @@ impl InstallError {
             | Self::Busy
             | Self::OtherRegion { .. }
             | Self::NotDeployed(_)
+            | Self::NotObserved(_)
             | Self::NotForCustomers(_)
             | Self::CustomerInput { .. } => Class::Conflict,
             Self::Name(_)

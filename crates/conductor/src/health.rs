@@ -279,9 +279,14 @@ impl Conductor {
         if name.is_empty() || name.len() > 100 || wanted.message.chars().count() > REASON_CHARS_MAX {
             return Err(InstallError::CheckText(REASON_CHARS_MAX).into());
         }
+        let part = self.store.install_part(&by.org, &install.id, &format!("components/{component}")).await?;
+        let is_there = part.as_ref().is_some_and(is_there);
         self.change_health(&by.org, &install.id, by.actor(), |health, around| {
             if !health.deployed.contains_key(component) {
-                return Err(InstallError::NotDeployed(component.to_owned()).into());
+                let name = component.to_owned();
+                return Err(
+                    if is_there { InstallError::NotObserved(name) } else { InstallError::NotDeployed(name) }.into()
+                );
             }
             let check = Check {
                 status: wanted.status,

@@ -341,7 +341,9 @@ impl Workflow {
     /// What was to be torn down stays, and so does all that it stands on: the components that it needs, and the sandbox. What a
     /// runbook does besides goes on.
     fn keep_below(&mut self, at: usize, reason: &str, now: Timestamp) {
-        if !self.steps[at].work.is_teardown() {
+        // A cluster that goes takes along what was left in it.
+        let work = &self.steps[at].work;
+        if !work.is_teardown() || matches!(work, Work::RemoveSecrets { cluster: Some(_) }) {
             return;
         }
         let mut kept = BTreeSet::from([self.steps[at].slot]);

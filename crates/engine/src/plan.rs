@@ -154,7 +154,7 @@ impl Builder<'_> {
             WorkflowKind::Deprovision => {
                 self.begin();
                 self.hooks("pre-deprovision");
-                self.teardown_all()?;
+                self.teardown_all(true)?;
                 self.remove_secrets();
                 self.sandbox(SandboxOp::Deprovision);
                 self.hooks("post-deprovision");
@@ -201,7 +201,7 @@ impl Builder<'_> {
             }
             WorkflowKind::TeardownComponents => {
                 self.begin();
-                self.teardown_all()?;
+                self.teardown_all(false)?;
             }
             WorkflowKind::InputUpdate { inputs } => self.input_update(inputs)?,
             WorkflowKind::ActionWorkflowRun { action, trigger } => {
@@ -292,7 +292,7 @@ impl Builder<'_> {
             | Work::UpdateStackOutputs
             | Work::AwaitRunner
             | Work::SyncSecrets
-            | Work::RemoveSecrets
+            | Work::RemoveSecrets { .. }
             | Work::Action { .. }
             | Work::Script { .. }
             | Work::VerifyHealth { .. }
@@ -384,12 +384,25 @@ impl Builder<'_> {
         self.hooks("post-secrets-sync");
     }
 
-    /// What syncs have left in a cluster that may outlive the install.
-    fn remove_secrets(&mut self) {
+    /// Whether syncs may have left something in a cluster that may outlive the install.
+    fn leaves_secrets(&self) -> bool {
         let config = self.at.config;
         let may = !config.secrets.is_empty() || config.components.iter().any(|component| component.kind.is_image());
-        if (may || self.at.secrets_written) && !self.plan_only {
-            self.next_group("remove secrets", Work::RemoveSecrets);
+        (may || self.at.secrets_written) && !self.plan_only
+    }
+
+    fn remove_secrets(&mut self) {
+        if self.leaves_secrets() {
+            self.next_group("remove secrets", Work::RemoveSecrets { cluster: None });
+        }
+    }
+
+    /// A cluster that a component puts out is cleaned up while there is a way into it.
+    fn remove_secrets_of(&mut self, component: &str) {
+        let is_cluster = self.at.config.kubernetes_contexts.iter().any(|context| context.component == component);
+        if is_cluster && self.at.deployed.contains(component) && self.leaves_secrets() {
+            let cluster = Some(component.to_owned());
+            self.next(format!("remove secrets from the cluster of {component}"), Work::RemoveSecrets { cluster });
         }
     }
 
@@ -504,7 +517,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn teardown_all(&mut self) -> Result<(), PlanError> {
+    fn teardown_all(&mut self, for_good: bool) -> Result<(), PlanError> {
         self.hooks("pre-teardown-all-components");
         // What the app does not have any more goes first: nothing that it has needs it.
         let gone: Vec<&String> = self.at.deployed.iter().filter(|name| self.order.component(name).is_err()).collect();
@@ -519,6 +532,9 @@ impl Builder<'_> {
         self.last = if ends.is_empty() { base } else { ends.into_iter().collect() };
         let all: BTreeSet<String> = self.order.names.iter().cloned().collect();
         self.side_by_side(&all, true, |b, name| {
+            if for_good {
+                b.remove_secrets_of(name);
+            }
             // One that was never deployed has an empty plan, which skips itself.
             b.teardown(name);
             Ok(())

@@ -177,8 +177,12 @@ pub enum Work {
         op: SandboxOp,
     },
     SyncSecrets,
-    /// Takes away what syncs of secrets and of images have left in the cluster.
-    RemoveSecrets,
+    /// Takes away what syncs of secrets and of images have left in a cluster.
+    RemoveSecrets {
+        /// The component that puts the cluster out; none: the cluster that secrets are synced to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cluster: Option<String>,
+    },
     /// An action; `component` is the one whose hook it is, `trigger` what started it.
     Action {
         action: String,
@@ -231,7 +235,7 @@ impl Work {
             | Self::SandboxPlan { .. }
             | Self::SandboxApply { .. }
             | Self::SyncSecrets
-            | Self::RemoveSecrets
+            | Self::RemoveSecrets { .. }
             | Self::Script { .. } => None,
         }
     }
@@ -246,7 +250,7 @@ impl Work {
             Self::ComponentPlan { op, .. } | Self::ComponentApply { op, .. } => matches!(op, ComponentOp::Teardown),
             Self::SandboxPlan { op } | Self::SandboxApply { op } => matches!(op, SandboxOp::Deprovision),
             // What stays deployed needs its secrets.
-            Self::RemoveSecrets => true,
+            Self::RemoveSecrets { .. } => true,
             Self::GenerateState
             | Self::RunnerServiceAccount
             | Self::GenerateStack
@@ -309,7 +313,7 @@ impl Work {
             | Self::AwaitRunner
             | Self::SandboxApply { .. }
             | Self::SyncSecrets
-            | Self::RemoveSecrets
+            | Self::RemoveSecrets { .. }
             | Self::Action { .. }
             | Self::Script { .. }
             | Self::SyncImage { .. }
@@ -616,7 +620,7 @@ impl Step {
             | Work::UpdateStackOutputs
             | Work::AwaitRunner
             | Work::SyncSecrets
-            | Work::RemoveSecrets
+            | Work::RemoveSecrets { .. }
             | Work::Action { .. }
             | Work::Script { .. }
             | Work::VerifyHealth { .. }

@@ -44,6 +44,8 @@ pub struct Masks {
     first_bytes: [bool; 256],
     /// None without needles.
     finder: Option<AhoCorasick>,
+    /// Nothing is shown.
+    all: bool,
 }
 
 impl std::fmt::Debug for Masks {
@@ -78,7 +80,12 @@ impl Masks {
                 .build(&needles)
                 .expect("the secrets of a spec are far below the automaton's limits")
         });
-        Self { longest: needles.iter().map(Vec::len).max().unwrap_or(0), needles, first_bytes, finder }
+        Self { longest: needles.iter().map(Vec::len).max().unwrap_or(0), needles, first_bytes, finder, all: false }
+    }
+
+    /// Masks whatever is said: for who does not know the secrets.
+    pub fn of_everything() -> Self {
+        Self { all: true, ..Self::new(&[]) }
     }
 
     /// Masks a complete text.
@@ -125,7 +132,8 @@ impl Masks {
     /// Writes what is certain to `out`, masked, and returns how many bytes that took; at the `end` it is all.
     fn settle(&self, bytes: &[u8], end: bool, out: &mut Vec<u8>) -> usize {
         let Some(finder) = &self.finder else {
-            out.extend_from_slice(bytes);
+            let hidden = self.all && !bytes.is_empty();
+            out.extend_from_slice(if hidden { MASK } else { bytes });
             return bytes.len();
         };
         let mut done = 0;

@@ -29,7 +29,10 @@ pub struct SecretsSpec {
     /// Namespaces whose Secret for pulls gets a new login, where it is there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pulls_renewed: Vec<String>,
-    /// The name of that Secret.
+    /// Nothing is to stay: namespaces that go, too, where they were made for secrets and nothing else is in them. A sync names none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// The name of the Secret for pulls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pull_secret: String,
 }
@@ -99,4 +102,7 @@ pub struct SecretOutput {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretOutputs {
     pub secrets: BTreeMap<String, SecretOutput>,
+    /// What was to be taken away, where the runner may not any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<SecretTarget>,
 }

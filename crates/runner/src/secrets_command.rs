@@ -16,7 +16,7 @@ use crate::{StateDirArg, absolute};
 pub(crate) enum SecretsCommand {
     /// Write a secret, from standard input or a file; it takes the place of an older value
     ///
-    /// The next deploy brings it to the cluster; `ferry installs sync-secrets` does so at once.
+    /// `ferry installs sync-secrets` brings it to the cluster, as do provisioning and reprovisioning; a deploy does not.
     Set {
         name: String,
         /// Read the value from this file
@@ -32,7 +32,9 @@ pub(crate) enum SecretsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Delete a secret from the directory; what is in the cluster goes with the next sync
+    /// Delete a secret from the directory
+    ///
+    /// The next sync takes it out of the cluster, unless the app requires it or the runner has made it up: then the sync fails.
     Remove {
         name: String,
         #[command(flatten)]
@@ -53,7 +55,7 @@ pub(crate) fn run(command: SecretsCommand) -> anyhow::Result<ExitCode> {
             }
             let place = store.set(&name, &value)?;
             println!(
-                "{name} is in {}; if the app declares it, the vendor's next deploy or `ferry installs sync-secrets INSTALL` brings it to the cluster",
+                "{name} is in {}; if the app declares it, the vendor's `ferry installs sync-secrets INSTALL` brings it to the cluster",
                 place.display()
             );
         }
@@ -71,7 +73,9 @@ pub(crate) fn run(command: SecretsCommand) -> anyhow::Result<ExitCode> {
             if !directory(&place)?.remove(&name)? {
                 bail!("there is no secret `{name}`");
             }
-            println!("{name} is removed; what is in the cluster goes with the next sync");
+            println!(
+                "{name} is removed; the next sync takes it out of the cluster, or fails if the app requires it or the runner has made it up"
+            );
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -80,6 +80,12 @@ impl InstallTree {
         (cluster, sealed)
     }
 
+    /// The component that has put a cluster out.
+    pub(crate) fn component_of(cluster: &ClusterSpec) -> Option<&str> {
+        let ClusterSpec::Output { origin, .. } = cluster else { return None };
+        origin.strip_prefix("component `")?.strip_suffix('`')
+    }
+
     /// Renders a value for the executor, with the sealed values that it needs. A function of a template can't work on what
     /// nobody here can read: that is an error which names the output.
     pub(crate) fn render(&self, value: &Value) -> (Rendering, Vec<SealedValue>) {

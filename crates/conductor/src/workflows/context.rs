@@ -170,7 +170,7 @@ impl<'a> WorkflowContext<'a> {
         }
         match &step.work {
             Work::Action { .. } | Work::Script { .. } => self.job(workflow, step).await,
-            Work::SyncSecrets | Work::RemoveSecrets => self.secrets(workflow, step).await,
+            Work::SyncSecrets | Work::RemoveSecrets { .. } => self.secrets(workflow, step).await,
             Work::SyncImage { .. } => self.image(workflow, step).await,
             Work::VerifyHealth { component } => self.verify_health(workflow, step, component, now).await,
             Work::SandboxPlan { .. }

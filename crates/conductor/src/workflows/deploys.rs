@@ -265,6 +265,9 @@ impl WorkflowContext<'_> {
             part["config_id"] = json!(self.loaded.body.config_id);
             part[TRIED_INPUTS] = self.inputs_version(&part, step).await?;
         }
+        if !self.simulated {
+            part[PULLS] = self.pulls_halfway(step, &part).await?;
+        }
         self.note_part(target, part);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::ComponentKind;
 use engine::{Ended, Step, Workflow};
 use model::build::{Repository, SyncSpec};
 use model::deploy::job_target;
@@ -13,10 +14,10 @@ use model::{ConfigId, JobId, JobState, PartStatus};
 use serde_json::{Map, Value, json};
 use store::{EntityKind, Idempotency, Install};
 
-use super::components::context_component;
 use super::context::{Known, WorkflowContext};
 use super::deployed::status_of;
 use super::deploys::NotYet;
+use crate::apps::InstallTree;
 use crate::error::{Result, WorkflowError};
 use crate::health::OBJECTS;
 use crate::jobs::Draft;
@@ -141,6 +142,24 @@ impl WorkflowContext<'_> {
         Ok(if namespaces.is_empty() { Value::Null } else { json!(namespaces) })
     }
 
+    /// The same after an apply that did not succeed: its state names what it may have begun.
+    pub(super) async fn pulls_halfway(&mut self, step: &Step, before: &Value) -> Result<Value> {
+        let (_, document) = self.config_for(step).await?;
+        let of =
+            document.config.components.iter().find(|known| Some(known.common.name.as_str()) == step.work.component());
+        let has_objects =
+            |kind: &ComponentKind| matches!(kind, ComponentKind::HelmChart(_) | ComponentKind::KubernetesManifest(_));
+        let (store, target) = (&self.conductor.store, step.work.target());
+        let workspace = store.find_workspace(&self.install.id, &target).await?;
+        let Some(workspace) = workspace.filter(|_| of.is_some_and(|component| has_objects(&component.kind))) else {
+            return Ok(before[PULLS].clone());
+        };
+        let saved = store.newest_revision(&self.install.org_id, &workspace.id).await?;
+        let resources = saved.map(|saved| saved.resources).unwrap_or_default();
+        let begun: Vec<Value> = resources.as_array().into_iter().flatten().filter_map(namespaced).collect();
+        self.pulls_of(step, before, &json!({ OBJECTS: begun })).await
+    }
+
     pub(super) fn not_yet(&mut self, not_yet: NotYet) -> Known {
         match not_yet {
             NotYet::Waits(reason) => {
@@ -174,11 +193,12 @@ impl Conductor {
         for (part, value) in &parts {
             let Some(component) = part.strip_prefix("components/") else { continue };
             let mut found =
-                PullsLeft { is_there: is_there(value), namespaces: namespaces(value), repositories: BTreeSet::new() };
+                PullsLeft { is_there: is_there(value), namespaces: namespaces(value), ..PullsLeft::default() };
             // An apply that failed has written it, too.
             if let Some(job) = self.store.last_apply(&install.org_id, &install.id, &job_target(part)).await? {
                 let spec: JobSpec = serde_json::from_slice(&self.store.spec(&install.org_id, &job).await?)
                     .map_err(|_| WorkflowError::SpecUnreadable(job.clone()))?;
+                found.cluster = spec.cluster.as_ref().and_then(InstallTree::component_of).map(str::to_owned);
                 if let Some(pulls) = spec.pulls {
                     found.namespaces.extend(spec.work.namespace().map(str::to_owned));
                     found.repositories.extend(pulls.repositories);
@@ -204,10 +224,8 @@ impl Conductor {
         let (repositories, secret) = (repositories.into_iter().collect(), Pulls::secret_of(&install.id));
         let pulls = Pulls { repositories, secret: secret.clone() };
         let mut clusters: BTreeMap<Option<String>, BTreeSet<String>> = BTreeMap::new();
-        for (name, left) in left.into_iter().filter(|(_, left)| left.is_there) {
-            let component = document.config.components.iter().find(|known| known.common.name == name);
-            let context = component.and_then(|component| component.common.kubernetes_context.as_deref());
-            clusters.entry(context_component(&document.config, context)).or_default().extend(left.namespaces);
+        for left in left.into_values().filter(|left| left.is_there) {
+            clusters.entry(left.cluster).or_default().extend(left.namespaces);
         }
         let mut jobs = Vec::new();
         for (of, namespaces) in clusters {
@@ -231,8 +249,11 @@ impl Conductor {
 }
 
 /// What a component may have left in a cluster for its pulls.
+#[derive(Default)]
 pub(crate) struct PullsLeft {
     is_there: bool,
+    /// The component that has put the cluster out, if it was one.
+    pub(crate) cluster: Option<String>,
     pub(crate) namespaces: BTreeSet<String>,
     repositories: BTreeSet<String>,
 }
@@ -240,6 +261,12 @@ pub(crate) struct PullsLeft {
 fn namespaces(part: &Value) -> BTreeSet<String> {
     let all = part[PULLS].as_array().into_iter().flatten();
     all.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The namespace in the address `Kind/NAMESPACE/NAME` of a resource.
+fn namespaced(resource: &Value) -> Option<Value> {
+    let (_, rest) = resource["address"].as_str()?.split_once('/')?;
+    rest.split_once('/').map(|(namespace, _)| json!({ "namespace": namespace }))
 }
 
 /// `HOST/PATH`, maybe with a scheme, and a component in it.
@@ -255,6 +282,13 @@ fn repository(registry: &str, component: &str) -> Option<Repository> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_names_a_namespace_or_none() {
+        let of = |address: &str| namespaced(&json!({ "address": address }));
+        assert_eq!(of("Widget.example.com/shop/a"), Some(json!({ "namespace": "shop" })));
+        assert_eq!((of("Namespace/shop"), of("")), (None, None));
+    }
 
     #[test]
     fn a_registry_is_a_host_and_a_path() {

@@ -36,6 +36,7 @@ use crate::{Conductor, trace};
 pub(crate) use components::context_component;
 use context::{Known, WorkflowContext};
 use images::PULLS;
+use secrets::NAMESPACES;
 
 /// Steps of one workflow that may be in progress at once.
 const PARALLEL: usize = 16;
@@ -248,8 +249,10 @@ impl Conductor {
         let disabled = disabled(install, &document.config);
         let sandbox_deployed = parts.get("sandbox").is_some_and(is_there);
         let (config_of, deployed) = (&document.config, &deployed);
+        let left =
+            |part: &serde_json::Value| is_there(part) || part[NAMESPACES].as_array().is_some_and(|it| !it.is_empty());
         let secrets_written =
-            parts.get(SECRETS_PART).is_some_and(is_there) || parts.values().any(|part| part[PULLS].is_array());
+            parts.get(SECRETS_PART).is_some_and(left) || parts.values().any(|part| part[PULLS].is_array());
         let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, secrets_written, now };
         let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
         let steps = steps.map_err(|error| match error {

@@ -23,7 +23,7 @@ impl WorkflowContext<'_> {
             }
             Work::Script { runbook, index } => self.start_script(step, runbook, *index).await,
             Work::SyncImage { .. } => self.start_image(step).await,
-            Work::SyncSecrets | Work::RemoveSecrets => self.start_secrets(step).await,
+            Work::SyncSecrets | Work::RemoveSecrets { .. } => self.start_secrets(step).await,
             work if work.is_plan() || work.is_apply() => Box::pin(self.start_deploy(workflow, step)).await,
             _ => return Ok(None),
         };

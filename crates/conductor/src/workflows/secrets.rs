@@ -15,8 +15,11 @@ use store::Job;
 
 use super::context::{Known, WorkflowContext};
 use crate::error::{Result, WorkflowError};
+use crate::is_there;
 use crate::jobs::Draft;
 
+/// The key of the secrets' part under which the namespaces are known that syncs have written to.
+pub(super) const NAMESPACES: &str = "namespaces";
 /// The key of a Kubernetes Secret where the app names none.
 const KEY: &str = "value";
 
@@ -25,19 +28,24 @@ impl WorkflowContext<'_> {
     pub(super) async fn secrets(&mut self, workflow: &Workflow, step: &Step) -> Result<Known> {
         let job = self.conductor.store.job_of_step(&self.install.org_id, &step.id).await?;
         let Some(job) = job else {
-            if self.secrets_spec(step).await?.is_none() {
-                return Ok(Known::Ended(Ended::Success));
+            if workflow.cancelled_by.is_none() {
+                match self.secrets_spec(step).await {
+                    Ok(None) => return Ok(Known::Ended(Ended::Success)),
+                    Err(error) if error.is_refusal() => return Ok(Known::Ended(Ended::Failed(error.to_string()))),
+                    spec => drop(spec?),
+                }
             }
             return Ok(self.without_job(workflow, step));
         };
-        if job.state.is_terminal() {
-            self.note_secrets(&job).await?;
+        // The app's own secrets are in one cluster.
+        if job.state.is_terminal() && cluster_of(step).is_none() {
+            self.note_secrets(step, &job).await?;
         }
         Ok(self.with_job(workflow, job))
     }
 
     /// Notes what a sync has written, or may have written before it failed.
-    async fn note_secrets(&mut self, job: &Job) -> Result<()> {
+    async fn note_secrets(&mut self, step: &Step, job: &Job) -> Result<()> {
         let part = self.part(SECRETS_PART).await?;
         let told = match job.state {
             JobState::Finished => self.conductor.outputs(job).await?,
@@ -47,13 +55,20 @@ impl WorkflowContext<'_> {
         let spec: JobSpec = serde_json::from_slice(&self.conductor.store.spec(&self.install.org_id, &job.id).await?)
             .map_err(|_| WorkflowError::SpecUnreadable(job.id.clone()))?;
         let model::spec::Work::SandboxSyncSecrets(spec) = spec.work else { return Ok(()) };
+        let mut namespaces: BTreeSet<String> = serde_json::from_value(part[NAMESPACES].clone()).unwrap_or_default();
+        let targets = spec.secrets.iter().flat_map(|secret| &secret.targets).chain(&spec.gone);
+        namespaces.extend(targets.map(|target| target.namespace.clone()));
         // A person who settles a sync knows nothing of its values.
         if job.state == JobState::Finished && (spec.secrets.is_empty() || !told.secrets.is_empty()) {
-            let there = told.secrets.values().any(|secret| secret.exists);
+            if matches!(step.work, Work::RemoveSecrets { .. }) {
+                namespaces.clear();
+            }
+            let there = told.secrets.values().any(|secret| secret.exists) || !told.left.is_empty();
             let status = if there { PartStatus::Active } else { PartStatus::Inactive };
             let value = json!({
                 "status": status.as_str(), "generation": part["generation"].as_u64().unwrap_or_default() + 1,
-                "outputs": told.secrets, "applied_us": self.conductor.now().micros(),
+                "outputs": told.secrets, "attempted": told.left, NAMESPACES: namespaces,
+                "applied_us": self.conductor.now().micros(),
             });
             self.note_part(SECRETS_PART.to_owned(), value);
             return Ok(());
@@ -68,6 +83,7 @@ impl WorkflowContext<'_> {
         let status = if job.state == JobState::Unknown { PartStatus::Unknown } else { PartStatus::Error };
         value["status"] = json!(status.as_str());
         value["attempted"] = json!(attempted);
+        value[NAMESPACES] = json!(namespaces);
         // It is looked at again and again while the outcome is unknown.
         if value != part {
             self.note_part(SECRETS_PART.to_owned(), value);
@@ -78,7 +94,7 @@ impl WorkflowContext<'_> {
     /// Makes the job that writes the secrets, or removes them.
     pub(super) async fn start_secrets(&mut self, step: &Step) -> Result<()> {
         let Some((spec, secrets, mut sealed)) = self.secrets_spec(step).await? else { return Ok(()) };
-        let (cluster, more) = self.tree().await?.cluster(None);
+        let (cluster, more) = self.tree().await?.cluster(cluster_of(step));
         sealed.extend(more);
         let draft = Draft {
             name: Some(step.title()),
@@ -97,15 +113,9 @@ impl WorkflowContext<'_> {
     /// What a step has to do, with what its texts are made of; None where there is nothing.
     async fn secrets_spec(&mut self, step: &Step) -> Result<Option<(SecretsSpec, Vec<String>, Vec<SealedValue>)>> {
         let written = self.written().await?;
-        if matches!(step.work, Work::RemoveSecrets) {
-            let spec = SecretsSpec {
-                gone: written,
-                pulls_gone: self.pull_namespaces().await?,
-                pull_secret: Pulls::secret_of(&self.install.id),
-                ..SecretsSpec::default()
-            };
-            let nothing = spec.gone.is_empty() && spec.pulls_gone.is_empty();
-            return Ok((!nothing).then_some((spec, Vec::new(), Vec::new())));
+        if let Work::RemoveSecrets { cluster } = &step.work {
+            let spec = self.removal(cluster.as_deref(), written).await?;
+            return Ok(spec.map(|spec| (spec, Vec::new(), Vec::new())));
         }
         let document = self.document().await?;
         let texts = texts(&document.config);
@@ -144,11 +154,36 @@ impl WorkflowContext<'_> {
         Ok(written.into_iter().collect())
     }
 
-    /// Namespaces in which a runner may have left a Secret for pulls.
-    async fn pull_namespaces(&self) -> Result<Vec<String>> {
-        let left = self.conductor.pulls_left(&self.install).await?;
-        let found: BTreeSet<String> = left.into_values().flat_map(|left| left.namespaces).collect();
-        Ok(found.into_iter().collect())
+    /// What is taken away from a cluster, which a component has put out or not; None where there is nothing, or no such cluster any more.
+    async fn removal(&self, cluster: Option<&str>, written: Vec<SecretTarget>) -> Result<Option<SecretsSpec>> {
+        let (gone, mut namespaces): (Vec<SecretTarget>, BTreeSet<String>) = match cluster {
+            Some(component) if !is_there(&self.part(&format!("components/{component}")).await?) => return Ok(None),
+            Some(_) => Default::default(),
+            None => {
+                let known = self.part(SECRETS_PART).await?[NAMESPACES].clone();
+                (written, serde_json::from_value(known).unwrap_or_default())
+            }
+        };
+        namespaces.extend(gone.iter().map(|target| target.namespace.clone()));
+        let left = self.conductor.pulls_left(&self.install).await?.into_values();
+        let left = left.filter(|left| left.cluster.as_deref() == cluster);
+        let pulls: BTreeSet<String> = left.flat_map(|left| left.namespaces).collect();
+        namespaces.extend(pulls.iter().cloned());
+        Ok((!namespaces.is_empty()).then(|| SecretsSpec {
+            gone,
+            pulls_gone: pulls.into_iter().collect(),
+            pull_secret: Pulls::secret_of(&self.install.id),
+            namespaces: namespaces.into_iter().collect(),
+            ..SecretsSpec::default()
+        }))
+    }
+}
+
+/// The component whose cluster a step is about; None: the cluster that secrets are synced to.
+fn cluster_of(step: &Step) -> Option<&str> {
+    match &step.work {
+        Work::RemoveSecrets { cluster } => cluster.as_deref(),
+        _ => None,
     }
 }
 

@@ -89,6 +89,10 @@ fn what_a_runner_observes_is_signed_for_its_request_and_rendered() {
         let probe = &watch.components[1].probes[0];
         assert_eq!(probe.how, ProbeKind::Http { url: "http://one.example/healthz".into() });
         assert_eq!(watch.components[0].objects.len(), 1);
+        // After a sync of secrets there is something else to mask.
+        let (moves, part) = (world.store.install_moves(&install.id).await?, json!({ "status": "active" }));
+        assert!(world.store.put_install_part(install, moves, ("secrets", &part), ("me", world.now())).await?);
+        assert_eq!(server.watch_of(org, &install.runner_id, 1, "n").await?.0, 4);
         Ok(())
     });
 }
@@ -210,7 +214,11 @@ fn a_check_worsens_and_goes_stale_and_many_writers_lose_nothing() {
         assert_eq!(known.keys().collect::<Vec<_>>(), ["smoke"]);
         assert!(push("late".into(), Verdict::Healthy, Some(3601)).await.is_err());
         let wanted = WantedCheck { status: Verdict::Healthy, message: String::new(), stale_after_s: None };
-        assert!(server.push_check(&by, &world.install, "web", "x", wanted).await.is_err(), "it is not deployed");
+        let refused = server.push_check(&by, &world.install, "web", "x", wanted.clone()).await.expect_err("refused");
+        assert!(refused.to_string().contains("not deployed"), "{refused}");
+        deploy(&world, "quiet", "active").await?;
+        let refused = server.push_check(&by, &world.install, "quiet", "x", wanted).await.expect_err("refused");
+        assert!(refused.to_string().contains("takes no checks"), "{refused}");
         Ok(())
     });
 }

@@ -33,6 +33,15 @@ pub(crate) fn unique() -> u128 {
 
 impl World {
     pub(crate) async fn new(place: &FreshDatabase, app: Value) -> Result<Self> {
+        Self::of(place, app, true).await
+    }
+
+    /// One whose steps are carried out by a runner.
+    pub(crate) async fn real(place: &FreshDatabase, app: Value) -> Result<Self> {
+        Self::of(place, app, false).await
+    }
+
+    async fn of(place: &FreshDatabase, app: Value, sandbox_mode: bool) -> Result<Self> {
         let clock = FakeClock::default();
         let now = clock.now();
         let config = StoreConfig {
@@ -58,7 +67,7 @@ impl World {
         let org = Org {
             id: org_id.clone(),
             name: "acme".into(),
-            sandbox_mode: true,
+            sandbox_mode,
             simulation: json!({ "step_ms": 1000, "seed": 1 }),
             build_runner_id: build.clone(),
             created_by: account.clone(),

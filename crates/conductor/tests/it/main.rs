@@ -4,3 +4,4 @@ mod health;
 mod installs;
 mod kit;
 mod schedules;
+mod secrets;

@@ -146,6 +146,37 @@ fn a_sandbox_that_the_app_has_no_longer_is_torn_down_once() {
     assert_eq!((count(true), count(false)), (1, 0));
 }
 
+/// A cluster that a component puts out is cleaned up while there is a way into it.
+#[test]
+fn secrets_are_removed_from_a_cluster_before_its_component_is_torn_down() {
+    let (mut config, none) = (app(), names(&[]));
+    let context = serde_json::json!([{ "name": "edge", "component": "queue" }]);
+    config.kubernetes_contexts = serde_json::from_value(context).expect("contexts");
+    let plan = |kind: K, deployed: &[&str]| {
+        let deployed = names(deployed);
+        let at = Situation {
+            config: &config,
+            disabled: &none,
+            deployed: &deployed,
+            sandbox_deployed: true,
+            secrets_written: false,
+            now: NOW,
+        };
+        engine::plan(&Request { kind, plan_only: false, deployed: false }, at, &mut ids()).expect("steps")
+    };
+    let name = "remove secrets from the cluster of queue";
+    let steps = plan(K::Deprovision, &["queue"]);
+    let removal = steps.iter().find(|step| step.name == name).expect("a step");
+    let teardown = steps.iter().find(|step| step.name == "plan teardown queue").expect("a step");
+    assert!(teardown.after == [removal.slot] && teardown.group == removal.group, "{teardown:?}");
+    for (kind, deployed) in [(K::Deprovision, &[][..]), (K::TeardownComponents, &["queue"])] {
+        assert!(
+            !plan(kind, deployed).iter().any(|step| step.name == name),
+            "there is no such cluster, or it comes back"
+        );
+    }
+}
+
 /// A step waits only for steps before it: one pass starts all that can start.
 #[test]
 fn slots_are_in_order() {

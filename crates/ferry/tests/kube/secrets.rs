@@ -114,6 +114,19 @@ async fn secrets_reach_the_cluster_and_nobody_else() {
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: reader}}\nspec: {{replicas: 0, selector: {{matchLabels: {{app: r}}}}, template: {{metadata: {{labels: {{app: r}}}}, spec: {{containers: [{{name: main, image: '{}', env: [{{name: P, valueFrom: {{secretKeyRef: {{name: shop, key: password}}}}}}]}}]}}}}}}\n",
         images::SLEEP
     ));
+    // A pod of it that runs, as a kubelet would say.
+    stage.namespace.apply_yaml(&format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: reader-1, labels: {{app: r}}}}\nspec: {{schedulerName: nobody, containers: [{{name: main, image: '{}'}}]}}\n",
+        images::SLEEP
+    ));
+    let running = |at: &str| {
+        let state = json!({ "running": { "startedAt": at } });
+        let container =
+            json!({ "name": "main", "image": "i", "imageID": "i", "ready": true, "restartCount": 0, "state": state });
+        let status = json!({ "status": { "phase": "Running", "containerStatuses": [container] } }).to_string();
+        stage.namespace.kubectl(&["patch", "pod", "reader-1", "--subresource=status", "-p", &status]);
+    };
+    running("2026-01-01T00:00:00Z");
     put(&stage, "password", "another-horse-another-battery").await;
     let part = synced(&stage).await;
     assert_eq!(value("shop", "password").as_deref(), Some("another-horse-another-battery"));
@@ -122,6 +135,10 @@ async fn secrets_reach_the_cluster_and_nobody_else() {
     assert_eq!(part["outputs"]["password"]["readers"], json!([reader]), "{part}");
     let shown = stage.ferry(&["installs", "secrets", stage.install(), "--wide"]).await;
     assert!(shown.contains("password") && shown.contains("29 bytes") && shown.contains("reader"), "{shown}");
+    // It is named until it is started again, however often is synced.
+    assert_eq!(synced(&stage).await["outputs"]["password"]["readers"], json!([reader]));
+    running("2100-01-01T00:00:00Z");
+    assert!(synced(&stage).await["outputs"]["password"]["readers"].is_null());
 
     // No value is anywhere but in the customer's store.
     let stores = stage.system.state_dir("a").join("secrets");

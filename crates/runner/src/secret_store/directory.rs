@@ -39,7 +39,12 @@ impl Directory {
             |e: std::io::Error| StoreError::Unreadable { place: place.display().to_string(), why: e.to_string() };
         let file = match std::fs::File::open(&place) {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound && (!self.is_named || self.path.is_dir()) => {
+            // A link that leads nowhere is no word about the secret: what it leads to may not be mounted.
+            Err(error)
+                if error.kind() == ErrorKind::NotFound
+                    && std::fs::symlink_metadata(&place).is_err()
+                    && (!self.is_named || self.path.is_dir()) =>
+            {
                 return Ok(None);
             }
             Err(error) => return Err(unreadable(error)),
@@ -169,5 +174,7 @@ mod tests {
         assert!(away.look("a").is_err() && away.write("a", b"one", false).is_err());
         fs::create_dir(dir.path().join("mount")).expect("mounted");
         assert_eq!(away.look("a").expect("it is there"), None);
+        std::os::unix::fs::symlink(dir.path().join("nowhere"), dir.path().join("mount/a")).expect("a link");
+        assert!(away.look("a").is_err(), "a link that leads nowhere says nothing");
     }
 }

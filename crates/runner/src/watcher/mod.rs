@@ -2,6 +2,7 @@
 //! changes nothing; what it is to look at comes signed from the control plane, because probes start programs.
 
 mod board;
+mod hidden;
 mod objects;
 mod probes;
 
@@ -14,7 +15,6 @@ use std::time::Duration;
 
 use api::runner::{HealthRequest, WatchAnswer};
 use kubernetes::{ObjectRef, health_of};
-use mask::Masks;
 use model::InstallId;
 use model::health::{Verdict, Watch};
 use model::kubernetes::ClusterSpec;
@@ -22,12 +22,13 @@ use model::papers::{Expected, TrustedKeys};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::board::{Board, Component};
+use self::hidden::{Hidden, withhold};
 use crate::directory::{ExecutionContext, ExecutionDir};
 use crate::execute::sealed::{Opened, opened, replaced};
-use crate::execute::secrets::known_values;
 use crate::net;
 use crate::patience::Patience;
 use crate::seal::vault::Vault;
@@ -92,22 +93,21 @@ async fn observe(path: &Path) -> Result<std::convert::Infallible, End> {
         let _ = fs_err::remove_file(dir.path().join(SUMMARY));
     }
     let (version, watch) = asked?;
-    let (watch, masks) = fill(watch, &client, &context, &install, &dir).await?;
-    dir.write_json(SUMMARY, &masks.mask_value(summary(&watch))).map_err(failed)?;
+    let (watch, hidden) = fill(watch, &client, &context, &install, &dir).await?;
+    dir.write_json(SUMMARY, &hidden.masks.mask_value(summary(&watch))).map_err(failed)?;
 
     let ways: Vec<ClusterSpec> = watch.components.iter().map(|it| it.cluster.clone()).collect();
     let (board, clusters) = lay_out(watch);
     let board = Arc::new(board);
-    for (at, cluster) in clusters.into_iter().enumerate() {
-        let (board, given, masks) = (Arc::clone(&board), context.tools.kubeconfig.clone(), Arc::clone(&masks));
-        tokio::spawn(async move { objects::observe(&board, at, &cluster, given.as_deref(), &masks).await });
-    }
     for (component, probe) in board.probes() {
         let (board, context, dir) = (Arc::clone(&board), context.clone(), dir.clone());
         let cluster = ways[component.0].clone();
         tokio::spawn(async move { probes::observe(&board, component, probe, &cluster, (&context, &dir)).await });
     }
-    report(&client, version, &board, &masks).await
+    let looking = JoinSet::new();
+    let mut watcher = Watcher { client, version, context, board, clusters, hidden, looking };
+    watcher.look().await;
+    watcher.report().await
 }
 
 /// Asks what to observe. Nothing is looked at before the answer is verified.
@@ -123,14 +123,14 @@ async fn ask(client: &SessionClient, context: &ExecutionContext, install: &Insta
     Ok((answer.version, watch))
 }
 
-/// Fills in what is sealed; what must not be seen in a reason becomes masks.
+/// Fills in what is sealed, and learns what must not be seen in a reason.
 async fn fill(
     mut watch: Watch,
     client: &SessionClient,
     context: &ExecutionContext,
     install: &InstallId,
     dir: &ExecutionDir,
-) -> Result<(Watch, Arc<Masks>), End> {
+) -> Result<(Watch, Hidden), End> {
     let mut secrets = std::mem::take(&mut watch.secrets);
     if !watch.sealed.is_empty() {
         let private = dir.path().join("private");
@@ -142,12 +142,9 @@ async fn fill(
         watch.components = serde_json::from_value(filled).map_err(failed)?;
         secrets.extend(values.into_iter().map(|(_, value)| value).chain(before));
     }
-    let (tools, ca_file) = (&context.tools, context.ca_file.as_deref());
-    match known_values(&watch.store_secrets, tools, &context.state_dir, ca_file).await {
-        Ok(values) => secrets.extend(values),
-        Err(why) => tracing::warn!(why, "the app's secrets can't be read, so reasons may show them"),
-    }
-    Ok((watch, Arc::new(Masks::new(&secrets))))
+    let mut hidden = Hidden::new(secrets, std::mem::take(&mut watch.store_secrets));
+    hidden.read(context).await;
+    Ok((watch, hidden))
 }
 
 /// What `ferry-runner explain` tells of it.
@@ -170,16 +167,29 @@ fn lay_out(watch: Watch) -> (Board, Vec<ClusterSpec>) {
             clusters.push(it.cluster.clone());
             clusters.len() - 1
         });
-        let objects = it.objects.into_iter().filter_map(|object| serde_json::from_value::<ObjectRef>(object).ok());
+        let (objects, masked): (Vec<ObjectRef>, Vec<ObjectRef>) = it
+            .objects
+            .into_iter()
+            .filter_map(|object| serde_json::from_value(object).ok())
+            .filter(tells_something)
+            .partition(|of| !is_masked(of));
+        let nameless = masked.first().map(|of| {
+            format!("{} can't be observed: its name has a value in it that is masked, so nobody knows it", of.address())
+        });
         components.push(Component {
             name: it.name,
             generation: it.generation,
-            objects: objects.filter(tells_something).map(|of| (at, of)).collect(),
+            objects: objects.into_iter().map(|of| (at, of)).collect(),
             probes: it.probes,
-            unknown: it.unknown,
+            unknown: if it.unknown.is_empty() { nameless.unwrap_or_default() } else { it.unknown },
         });
     }
     (Board::new(components, clusters.len()), clusters)
+}
+
+/// Whether the control plane was told the name with a part left out.
+fn is_masked(of: &ObjectRef) -> bool {
+    of.name.contains("***") || of.namespace.as_ref().is_some_and(|namespace| namespace.contains("***"))
 }
 
 /// Kinds that do nothing by themselves are not looked at, Secrets among them.
@@ -188,39 +198,109 @@ fn tells_something(of: &ObjectRef) -> bool {
     health_of(&object, 0).verdict != Verdict::NotApplicable
 }
 
-/// Tells the control plane what is seen: soon after something has changed, and once a minute.
-async fn report(
-    client: &SessionClient,
+/// Who looks at the objects of the clusters, and tells of them.
+struct Watcher {
+    client: SessionClient,
     version: u64,
-    board: &Board,
-    masks: &Masks,
-) -> Result<std::convert::Infallible, End> {
-    let begun = Instant::now();
-    let (mut last, mut again): (Option<Instant>, Duration) = (None, SLOW);
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let due = match last {
-            None => board.is_read() || begun.elapsed() >= FIRST,
-            Some(last) => last.elapsed() >= again || last.elapsed() >= SOON && board.has_changed(),
-        };
-        if !due {
-            continue;
+    context: ExecutionContext,
+    board: Arc<Board>,
+    clusters: Vec<ClusterSpec>,
+    hidden: Hidden,
+    /// One for each cluster.
+    looking: JoinSet<()>,
+}
+
+impl Watcher {
+    /// Looks at the objects of each cluster from now on, with what must not be seen as it is known now.
+    async fn look(&mut self) {
+        self.looking.shutdown().await;
+        for (at, cluster) in self.clusters.iter().cloned().enumerate() {
+            self.board.set_way(at, None);
+            let (board, given) = (Arc::clone(&self.board), self.context.tools.kubeconfig.clone());
+            let masks = self.hidden.of_logs();
+            self.looking.spawn(async move { objects::observe(&board, at, &cluster, given.as_deref(), &masks).await });
         }
-        board.take_changes();
-        objects::explain(board).await;
-        let request = HealthRequest { version, observations: board.observations(masks) };
-        last = Some(Instant::now());
-        again = match client.report_health(&request).await {
-            Ok(answer) => Duration::from_secs(answer.again_s).clamp(SOON, SLOW),
-            Err(error) if error.over().is_some() => return Err(failed(error)),
-            Err(error) => {
-                tell(&error);
-                SOON
+    }
+
+    /// Tells the control plane what is seen: soon after something has changed, and once a minute.
+    async fn report(&mut self) -> Result<std::convert::Infallible, End> {
+        let begun = Instant::now();
+        let (mut last, mut again): (Option<Instant>, Duration) = (None, SLOW);
+        let mut read_at = begun;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let due = match last {
+                None => self.board.is_read() || begun.elapsed() >= FIRST,
+                Some(last) => last.elapsed() >= again || last.elapsed() >= SOON && self.board.has_changed(),
+            };
+            if !due {
+                continue;
             }
-        };
+            if read_at.elapsed() >= if self.hidden.is_blind() { SOON } else { SLOW } {
+                if self.hidden.read(&self.context).await {
+                    self.look().await;
+                }
+                read_at = Instant::now();
+            }
+            self.board.take_changes();
+            objects::explain(&self.board).await;
+            let mut observations = self.board.observations(&self.hidden.masks);
+            if self.hidden.is_blind() {
+                observations.iter_mut().for_each(withhold);
+            }
+            let request = HealthRequest { version: self.version, observations };
+            last = Some(Instant::now());
+            again = match self.client.report_health(&request).await {
+                Ok(answer) => Duration::from_secs(answer.again_s).clamp(SOON, SLOW),
+                Err(error) if error.over().is_some() => return Err(failed(error)),
+                Err(error) => {
+                    tell(&error);
+                    SOON
+                }
+            };
+        }
     }
 }
 
 fn tell(error: &CallError) {
     tracing::warn!(%error, "the control plane does not take what was observed");
+}
+
+#[cfg(test)]
+mod tests {
+    use mask::Masks;
+    use model::health::WatchedComponent;
+
+    use super::*;
+
+    #[test]
+    fn an_object_whose_name_is_masked_is_unknown_and_not_missed() {
+        let named = |name: &str| json!({ "group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": name });
+        let component = WatchedComponent {
+            name: "web".into(),
+            generation: 1,
+            cluster: ClusterSpec::Runner {},
+            objects: vec![named("web"), named("***-db")],
+            probes: Vec::new(),
+            unknown: String::new(),
+        };
+        let watch = Watch {
+            runner_id: model::RunnerId::new(now(), 0),
+            install_id: InstallId::new(now(), 0),
+            generation: 1,
+            nonce: String::new(),
+            components: vec![component],
+            sealed: Vec::new(),
+            secrets: Vec::new(),
+            store_secrets: Vec::new(),
+        };
+        let (board, _) = lay_out(watch);
+        assert_eq!(board.objects_in(0).len(), 1);
+        let told = &board.observations(&Masks::new(&[]))[0];
+        assert_eq!(told.verdict, Verdict::Unknown);
+        assert!(
+            told.objects.iter().any(|it| it.reason.contains("Deployment/shop/***-db can't be observed")),
+            "{told:?}"
+        );
+    }
 }

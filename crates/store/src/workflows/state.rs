@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::secrets::SECRETS_PART;
 use model::{InstallId, OrgId, Timestamp, WorkflowId};
 use serde_json::Value as Json;
 
@@ -47,8 +48,9 @@ pub(crate) async fn insert_parts(
     if parts.is_empty() {
         return Ok(());
     }
-    // The runner may have something else to observe.
-    if parts.iter().any(|part| part.part.starts_with("components/") || part.part == "sandbox") {
+    // The runner may have something else to observe, or to mask.
+    let is_seen = |part: &str| part.starts_with("components/") || part == "sandbox" || part == SECRETS_PART;
+    if parts.iter().any(|part| is_seen(&part.part)) {
         let sql = "UPDATE runners SET watch = watch + 1 WHERE id = (SELECT runner_id FROM installs WHERE id = $1)";
         tx.exec_later(sql, params![install]).await?;
     }

@@ -259,6 +259,7 @@ impl Release<'_> {
             before: &there.entries,
             manifests_before: there.deployed.iter().filter_map(by_address).collect(),
             ignore: &job.rollout.ignore,
+            secrets_manager: None,
             release: Some((&job.release, &job.namespace)),
         };
         let mut compared = compare::compare(api, &wanted).await?;
@@ -297,7 +298,8 @@ impl Release<'_> {
             }
         }
         let release = Some((job.release.as_str(), job.namespace.as_str()));
-        let wanted = Wanted { objects: known, before: &[], manifests_before: BTreeMap::new(), ignore: &[], release };
+        let (manifests_before, secrets_manager) = (BTreeMap::new(), None);
+        let wanted = Wanted { objects: known, before: &[], manifests_before, ignore: &[], secrets_manager, release };
         let compared = compare::compare(api, &wanted).await?;
         let others: Vec<String> = compared
             .changes

@@ -88,6 +88,8 @@ pub(crate) struct Wanted<'w> {
     /// As they were applied last, by address, where the server does not know that itself.
     pub(crate) manifests_before: BTreeMap<String, Value>,
     pub(crate) ignore: &'w [String],
+    /// Who makes namespaces for this install's secrets, where it matters whose an object is.
+    pub(crate) secrets_manager: Option<String>,
     /// The marks by which an object is known as ours: by its field manager or by its annotations.
     pub(crate) release: Option<(&'w str, &'w str)>,
 }
@@ -243,10 +245,11 @@ pub(super) fn is_managed(api: &Api, live: &Value) -> bool {
     managers(live).any(|name| name == api.manager)
 }
 
-/// Whether a sync of the app's secrets has made a namespace: it is no stranger's.
-pub(super) fn is_for_secrets(of: &ObjectRef, live: &Value) -> bool {
-    let prefix = format!("{}secrets-", super::MANAGER_PREFIX);
-    of.kind == "Namespace" && of.group.is_empty() && managers(live).any(|name| name.starts_with(&prefix))
+/// Whether a sync of this install's secrets has made a namespace: it is no stranger's.
+pub(super) fn is_for_secrets(wanted: &Wanted<'_>, of: &ObjectRef, live: &Value) -> bool {
+    of.kind == "Namespace"
+        && of.group.is_empty()
+        && managers(live).any(|name| Some(name) == wanted.secrets_manager.as_deref())
 }
 
 /// What else matters for an object.
@@ -287,4 +290,32 @@ pub(crate) fn digest(live: &Value, ignored: &[String]) -> String {
     let mut seen = normalized(live);
     ignored.iter().for_each(|path| ignore(&mut seen, path));
     Digest::of(seen.to_string().as_bytes()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_for_the_secrets_of_another_install_is_a_strangers() {
+        let live = |manager: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": { "name": "shop", "managedFields": [{ "manager": manager, "operation": "Apply" }] },
+            })
+        };
+        let of = ObjectRef::of(&live("x")).expect("a name");
+        let mut wanted = Wanted {
+            objects: Vec::new(),
+            before: &[],
+            manifests_before: BTreeMap::new(),
+            ignore: &[],
+            secrets_manager: Some("ferry-secrets-one".into()),
+            release: None,
+        };
+        assert!(is_for_secrets(&wanted, &of, &live("ferry-secrets-one")));
+        assert!(!is_for_secrets(&wanted, &of, &live("ferry-secrets-two")));
+        wanted.secrets_manager = None;
+        assert!(!is_for_secrets(&wanted, &of, &live("ferry-secrets-one")));
+    }
 }

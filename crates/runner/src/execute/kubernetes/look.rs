@@ -145,7 +145,7 @@ impl Look<'_> {
         };
         let is_known = self.wanted.before.iter().any(|entry| entry.of.is_same(&self.of));
         let is_adopted = self.live.as_ref().is_some_and(|live| {
-            !self.is_release() && !is_known && !is_managed(api, live) && !is_for_secrets(&self.of, live)
+            !self.is_release() && !is_known && !is_managed(api, live) && !is_for_secrets(self.wanted, &self.of, live)
         });
         // Of what is new, defaults would hide what was asked for.
         let shown = |value: &Value| if verb == Verb::Create { self.object.clone() } else { seen(value) };

@@ -19,7 +19,7 @@ use super::kubernetes::rollout::{self, Progress};
 use super::kubernetes::state::{self, States};
 use super::kubernetes::{cluster, plan};
 use super::stages::Stages;
-use super::{Run, artifact};
+use super::{Run, artifact, secrets};
 
 const OBJECTS: usize = 0;
 const PLAN: usize = 1;
@@ -129,6 +129,7 @@ impl Objects<'_> {
                 before: there,
                 manifests_before: std::collections::BTreeMap::new(),
                 ignore: &self.job.rollout.ignore,
+                secrets_manager: Some(secrets::manager(run)?),
                 release: None,
             };
             compare::compare(&api, &wanted).await?

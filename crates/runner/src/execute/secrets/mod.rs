@@ -10,7 +10,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as B64;
 use crash::crash_point;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use model::Outcome;
 use model::kubernetes::ClusterSpec;
 use model::secrets::{
@@ -20,8 +20,9 @@ use model::spec::JobSpec;
 use serde_json::Value;
 
 use super::action::StepFailure;
+use super::kubernetes::api::Api;
 use super::kubernetes::pulls::ImagePulls;
-use super::kubernetes::{AT_ONCE, cluster};
+use super::kubernetes::{AT_ONCE, cluster, plan};
 use super::manifest::unless_stopped;
 use super::stages::Stages;
 use super::{Done, Run};
@@ -74,13 +75,6 @@ async fn sync(
                 .map(|(key, one)| (SecretTarget { namespace: namespace.clone(), name: name.clone(), key }, one)),
         );
     }
-    // What is not wanted any more, or has no value any more: whole objects, where nothing of ours stays in them.
-    let without_value = spec.secrets.iter().zip(&values).filter(|(_, value)| value.is_none());
-    let without_value = without_value.flat_map(|(secret, _)| &secret.targets);
-    let left: BTreeSet<(&String, &String)> =
-        spec.gone.iter().chain(without_value).map(|it| (&it.namespace, &it.name)).collect();
-    let left = left.into_iter().filter(|of| !objects.contains_key(&(of.0.clone(), of.1.clone())));
-    let mut namespaces: BTreeSet<&str> = spec.pulls_gone.iter().map(String::as_str).collect();
     for namespace in &spec.pulls_gone {
         if write::take_away(&api, namespace, &spec.pull_secret).await? {
             run.say(Some(WRITE), &format!("Secret/{namespace}/{} is taken away", spec.pull_secret));
@@ -93,21 +87,52 @@ async fn sync(
             run.say(Some(WRITE), &format!("pods can pull images for another day in: {}", renewed.join(", ")));
         }
     }
-    for (namespace, name) in left {
-        if write::take_away(&api, namespace, name).await? {
-            run.say(Some(WRITE), &format!("Secret/{namespace}/{name} is taken away"));
-        }
-        namespaces.insert(namespace.as_str());
-    }
+    let left = take_away(run, &api, spec, &values, &objects).await?;
     // A namespace goes at the very end only: until then something else may come into it.
-    for namespace in namespaces.into_iter().filter(|_| spec.secrets.is_empty()) {
+    for namespace in &spec.namespaces {
         if let Some(told) = write::remove_namespace(&api, namespace).await? {
             run.say(Some(WRITE), &told);
         }
     }
     stages.begin(run, RESTART);
     let readers = readers::of(run, &api, &written).await;
-    Ok(outputs(run, spec, &values, &written, &readers))
+    Ok(SecretOutputs { left, ..outputs(run, spec, &values, &written, &readers) })
+}
+
+/// Takes away what is not wanted any more, or has no value any more: whole objects, where nothing of ours stays in them. What the
+/// runner may not take away any more keeps no sync from the rest, and is tried again by the next one.
+async fn take_away(
+    run: &Run<'_>,
+    api: &Api,
+    spec: &SecretsSpec,
+    values: &[Option<Vec<u8>>],
+    wanted: &BTreeMap<(String, String), Object>,
+) -> Result<Vec<SecretTarget>, StepFailure> {
+    let without_value = spec.secrets.iter().zip(values).filter(|(_, value)| value.is_none());
+    let without_value = without_value.flat_map(|(secret, _)| &secret.targets);
+    let mut gone: BTreeMap<(String, String), Vec<SecretTarget>> = BTreeMap::new();
+    for target in spec.gone.iter().chain(without_value) {
+        gone.entry((target.namespace.clone(), target.name.clone())).or_default().push(target.clone());
+    }
+    gone.retain(|of, _| !wanted.contains_key(of));
+    let goes_on = spec.namespaces.is_empty();
+    let mut left = Vec::new();
+    for ((namespace, name), targets) in gone {
+        match write::take_away(api, &namespace, &name).await {
+            Ok(true) => run.say(Some(WRITE), &format!("Secret/{namespace}/{name} is taken away")),
+            Ok(false) => {}
+            Err(StepFailure::Failed { error, .. }) if goes_on && error.code == "cluster_forbidden" => {
+                let why = error.message;
+                run.say(
+                    Some(WRITE),
+                    &format!("Secret/{namespace}/{name} stays, though it is not wanted any more: {why}"),
+                );
+                left.extend(targets);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(left)
 }
 
 /// Learns the values of the app's secrets, so that nothing of the job shows them.
@@ -116,30 +141,59 @@ pub(super) async fn hide(run: &Run<'_>, names: &[String]) {
         return;
     }
     let context = run.context;
-    let read = known_values(names, &context.tools, &context.state_dir, context.ca_file.as_deref());
-    match read.await {
-        Ok(values) => run.host.secrets.add(values),
-        Err(why) => {
-            run.say(None, &format!("the app's secrets can't be read, so nobody knows what to mask of them: {why}"))
-        }
+    let known = known_values(names, &context.tools, &context.state_dir, context.ca_file.as_deref()).await;
+    run.host.secrets.add(known.values.into_values().flatten());
+    if let Some(told) = known.told {
+        run.say(None, &told);
     }
 }
 
-/// The values of secrets in the customer's store, as texts may show them.
+/// What the customer's store says of secrets, as texts may show them.
+#[derive(Debug, Default)]
+pub(crate) struct KnownValues {
+    /// By the name of the secret; one without a value has none.
+    pub(crate) values: BTreeMap<String, Vec<String>>,
+    /// Those that can't be read, and why.
+    pub(crate) told: Option<String>,
+}
+
+/// The values of secrets in the customer's store. One that can't be read keeps nobody from the others.
 pub(crate) async fn known_values(
     names: &[String],
     tools: &Tools,
     state_dir: &Path,
     ca_file: Option<&Path>,
-) -> Result<Vec<String>, String> {
-    let read = async {
-        let store = secret_store::open(tools, state_dir, ca_file).map_err(|e| e.to_string())?;
-        let store = &*store;
-        let read = names.iter().map(|name| async move { store.read(name).await.map_err(|e| e.to_string()) });
-        let values: Vec<_> = futures::stream::iter(read).buffered(AT_ONCE).try_collect().await?;
-        Ok(values.iter().flatten().flat_map(|value| forms(value)).collect())
+) -> KnownValues {
+    let store = match secret_store::open(tools, state_dir, ca_file) {
+        Ok(store) => store,
+        Err(error) => {
+            let told = format!("the app's secrets can't be read, so nobody knows what to mask of them: {error}");
+            return KnownValues { told: Some(told), ..KnownValues::default() };
+        }
     };
-    tokio::time::timeout(HIDE, read).await.unwrap_or_else(|_| Err("the store does not answer".into()))
+    let (store, until) = (&*store, tokio::time::Instant::now() + HIDE);
+    let read = names.iter().map(|name| async move {
+        let found = match tokio::time::timeout_at(until, store.read(name)).await {
+            Ok(found) => found.map_err(|e| e.to_string()),
+            Err(_) => Err("the store does not answer".to_owned()),
+        };
+        (name, found)
+    });
+    let found: Vec<_> = futures::stream::iter(read).buffered(AT_ONCE).collect().await;
+    let (mut known, mut failed, mut why) = (KnownValues::default(), Vec::new(), None);
+    for (name, found) in found {
+        match found {
+            Ok(value) => drop(known.values.insert(name.clone(), value.iter().flat_map(|value| forms(value)).collect())),
+            Err(error) => {
+                failed.push(format!("`{name}`"));
+                why.get_or_insert(error);
+            }
+        }
+    }
+    known.told = why.map(|why| {
+        format!("the app's secrets {} can't be read, so nobody knows what to mask of them: {why}", plan::named(failed))
+    });
+    known
 }
 
 fn forms(value: &[u8]) -> Vec<String> {
@@ -197,6 +251,11 @@ async fn read(store: &dyn SecretStore, secret: &SecretSpec) -> Result<Option<Vec
             )));
         }
     }
+    // A disk that is full leaves such a file: what uses the secret must not lose its value over that.
+    if found.as_ref().is_some_and(|value| value.trim_ascii().is_empty()) {
+        let place = store.place(&secret.name);
+        return Err(of(format!("{place} is empty: write the value there, or delete it")));
+    }
     let found = found.or_else(|| secret.default.clone().map(String::into_bytes));
     let Some(value) = found.filter(|value| !value.is_empty()) else {
         return match secret.required {
@@ -244,22 +303,18 @@ fn outputs(
     spec: &SecretsSpec,
     values: &[Option<Vec<u8>>],
     written: &BTreeMap<SecretTarget, Written>,
-    readers: &BTreeMap<(String, String), Vec<String>>,
+    readers: &BTreeMap<SecretTarget, BTreeSet<String>>,
 ) -> SecretOutputs {
     let of = |(secret, value): (&SecretSpec, &Option<Vec<u8>>)| {
         let known: Vec<&Written> = secret.targets.iter().filter_map(|target| written.get(target)).collect();
         let changed = known.iter().any(|one| one.changed);
-        let objects: BTreeSet<(String, String)> = secret
-            .targets
-            .iter()
-            .filter(|target| written.get(*target).is_some_and(|one| one.was_there && one.changed))
-            .map(|target| (target.namespace.clone(), target.name.clone()))
-            .collect();
-        let readers: Vec<String> = objects.iter().flat_map(|of| readers.get(of).cloned().unwrap_or_default()).collect();
+        let readers: BTreeSet<String> =
+            secret.targets.iter().filter_map(|target| readers.get(target)).flatten().cloned().collect();
+        let readers: Vec<String> = readers.into_iter().collect();
         if !readers.is_empty() {
             run.say(
                 Some(RESTART),
-                &format!("secret `{}` was changed, and is still the old one for {}", secret.name, readers.join(", ")),
+                &format!("secret `{}` has changed, and is still the old one for {}", secret.name, readers.join(", ")),
             );
         }
         let first = secret.targets.first();
@@ -278,5 +333,45 @@ fn outputs(
         };
         (secret.name.clone(), output)
     };
-    SecretOutputs { secrets: spec.secrets.iter().zip(values).map(of).collect() }
+    SecretOutputs { secrets: spec.secrets.iter().zip(values).map(of).collect(), left: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret_store::Directory;
+
+    #[tokio::test]
+    async fn an_emptied_file_is_an_error_and_not_a_secret_without_a_value() {
+        let dir = tempfile::tempdir().expect("dir");
+        let store = Directory::named(dir.path().to_owned());
+        let nothing: SecretSpec = serde_json::from_str(r#"{ "name": "a", "targets": [] }"#).expect("a spec");
+        assert_eq!(read(&store, &nothing).await, Ok(None));
+        for text in ["", "\n", " \n"] {
+            fs_err::write(dir.path().join("a"), text).expect("a file");
+            for settings in [
+                nothing.clone(),
+                SecretSpec { default: Some("d".into()), ..nothing.clone() },
+                SecretSpec { auto_generate: true, known: true, ..nothing.clone() },
+                SecretSpec { auto_generate: true, ..nothing.clone() },
+            ] {
+                let why = read(&store, &settings).await.expect_err("refused");
+                assert!(why.contains("`a`") && why.contains("is empty"), "{why}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_cannot_be_read_keeps_nobody_from_masking_the_others() {
+        let dir = tempfile::tempdir().expect("dir");
+        let folder = secret_store::folder(dir.path());
+        fs_err::create_dir_all(folder.join("folder")).expect("a folder is no secret");
+        fs_err::write(folder.join("a"), "one two three").expect("a file");
+        let names = ["a", "absent", "folder"].map(str::to_owned);
+        let known = known_values(&names, &Tools::default(), dir.path(), None).await;
+        assert!(known.values["a"].contains(&"one two three".to_owned()) && known.values["absent"].is_empty());
+        assert!(!known.values.contains_key("folder"));
+        let told = known.told.expect("one can't be read");
+        assert!(told.contains("`folder`") && !told.contains("`a`"), "{told}");
+    }
 }

@@ -24,8 +24,6 @@ pub(super) type Object = BTreeMap<String, Vec<u8>>;
 
 pub(super) struct Written {
     pub(super) changed: bool,
-    /// It had another value before.
-    pub(super) was_there: bool,
     pub(super) at: Timestamp,
 }
 
@@ -81,7 +79,7 @@ pub(super) async fn object(
         let before = live["data"][key].as_str();
         let changed = before != Some(packed.as_str());
         let since = times.get(key).copied().filter(|_| !changed).unwrap_or(at);
-        done.insert(key.clone(), Written { changed, was_there: before.is_some(), at: since });
+        done.insert(key.clone(), Written { changed, at: since });
         data.insert(key.clone(), Value::String(packed));
     }
     let same = done.values().all(|one| !one.changed) && done.keys().eq(times.keys()) && is_ours(api, &live);
