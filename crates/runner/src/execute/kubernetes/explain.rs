@@ -290,9 +290,11 @@ pub(crate) async fn warning(api: &Api, namespace: &str, kind: &str, name: &str) 
 async fn event(api: &Api, namespace: &str, kind: &str, name: &str, field: &str) -> Option<String> {
     let query = format!("&fieldSelector=involvedObject.kind%3D{kind}%2CinvolvedObject.name%3D{name}%2C{field}");
     let events = api.list("v1", "events", namespace, &query).await.ok()?;
-    // Some only repeat the reason that the pod names itself.
+    // Some only repeat the reason that the pod names itself, and some keep nothing from starting.
     let tells = |event: &&Value| {
-        event["reason"] != "BackOff" && !event["message"].as_str().is_some_and(|text| text.starts_with("Error: "))
+        let beside = ["BackOff", "MissingClusterDNS", "DNSConfigForming"];
+        !beside.iter().any(|reason| event["reason"] == *reason)
+            && !event["message"].as_str().is_some_and(|text| text.starts_with("Error: "))
     };
     let newest = events.iter().filter(tells).max_by_key(|event| {
         event["lastTimestamp"].as_str().or_else(|| event["eventTime"].as_str()).unwrap_or_default().to_owned()
