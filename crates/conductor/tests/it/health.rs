@@ -46,9 +46,17 @@ async fn deploy(world: &World, component: &str, status: &str) -> Result<()> {
     Ok(())
 }
 
-async fn alerts(world: &World) -> Result<Vec<Event>> {
+/// The alerts so far, of which there are so many: on PostgreSQL an event is read when no older transaction is open in the whole cluster.
+async fn alerts(world: &World, expected: usize) -> Result<Vec<Event>> {
     let kind = KindFilter::parse("health")?;
-    Ok(world.store.latest_events(&world.install.org_id, None, &kind, 100).await?)
+    for _ in 0..100 {
+        let found = world.store.latest_events(&world.install.org_id, None, &kind, 100).await?;
+        if found.len() >= expected {
+            return Ok(found);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    anyhow::bail!("there are not {expected} alerts after 10 s")
 }
 
 /// Both components are seen some times, 15 s apart.
@@ -114,23 +122,23 @@ fn alerts_are_paired_dependents_are_silent_and_silence_is_unknown() {
         world.clock.advance_s(2);
         two.reconcile_component_health().await?;
         assert_eq!(told(&world, &one, "db").await?, Verdict::Unknown);
-        assert!(alerts(&world).await?.is_empty(), "what is unknown alerts nobody");
+        assert!(alerts(&world, 0).await?.is_empty(), "what is unknown alerts nobody");
 
         see(&world, &one, 1, Verdict::Healthy, Verdict::Healthy).await?;
         assert_eq!(see(&world, &one, 3, Verdict::Unhealthy, Verdict::Unhealthy).await?, 15);
-        let bad = alerts(&world).await?;
+        let bad = alerts(&world, 2).await?;
         let kinds: Vec<_> = bad.iter().map(|it| (it.kind.as_str(), it.data["silent"] == true)).collect();
         assert_eq!(kinds, [("health.bad", false), ("health.bad", true)], "{bad:?}");
         assert_eq!(bad[1].data["downstream_of"], "db");
         see(&world, &two, 2, Verdict::Healthy, Verdict::Healthy).await?;
-        let all = alerts(&world).await?;
+        let all = alerts(&world, 4).await?;
         assert_eq!(all.iter().filter(|it| it.kind == "health.recovered").count(), 2);
 
         // What is torn down while it is bad recovers, too.
         see(&world, &one, 3, Verdict::Unhealthy, Verdict::Healthy).await?;
         deploy(&world, "db", "inactive").await?;
         two.watch_of(&world.install.org_id, &world.install.runner_id, 1, "n").await?;
-        let all = alerts(&world).await?;
+        let all = alerts(&world, 6).await?;
         assert_eq!(all.last().map(|it| it.kind.as_str()), Some("health.recovered"));
         assert!(!one.health_of(&world.install).await?.components.0.contains_key("db"));
         Ok(())
@@ -168,7 +176,7 @@ fn what_went_with_a_deploy_alerts_nobody() {
             note(gone(1)).await?;
         }
         assert_eq!(told(&world, &server, "db").await?, Verdict::Unhealthy, "nothing explains it");
-        assert_eq!(alerts(&world).await?.len(), 1);
+        assert_eq!(alerts(&world, 1).await?.len(), 1);
         Ok(())
     });
 }

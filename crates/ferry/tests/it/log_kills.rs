@@ -446,7 +446,7 @@ async fn a_server_that_is_away_for_longer_than_the_spool_lasts_leaves_one_gap_in
     let sent = async || system.text_log(&job, Some("stdout")).await.lines().count();
     let taken = until("the spool is sent", SOON, async || {
         let before = sent().await;
-        tokio::time::sleep(seconds(1)).await;
+        tokio::time::sleep(seconds(4)).await;
         if before > 100 && sent().await == before { Ok(before) } else { Err(before.to_string()) }
     })
     .await;
