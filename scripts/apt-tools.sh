@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh"
 [ "${1:-}" != check ] || need_package() { can_install "$@"; }
 need initdb postgresql python3 python3 protoc protobuf-compiler /usr/include/google/protobuf/empty.proto libprotobuf-dev \
     skopeo skopeo buildah buildah podman podman runc runc docker-registry docker-registry busybox busybox-static \
-    slirp4netns slirp4netns ip iproute2 newuidmap uidmap
+    slirp4netns slirp4netns ip iproute2 newuidmap uidmap chromium chromium
 [ "${1:-}" != check ] || exit 0
 # Prometheus's own checker of metrics, out of the package that has all of Prometheus.
 promtool="$HOME/.cache/ferry-tools/promtool"

@@ -206,6 +206,7 @@ if [ "${ONCE:-}" = 1 ]; then
 else
     ok=1
     printf '\nThe system stays up (process %s). Use it:\n' "$dev"
+    printf '  %s   (signs your browser in, once)\n' "$(ferry auth link 2>/dev/null)"
     printf '  export FERRY_CONFIG=%s PATH=%s:$PATH\n' "$FERRY_CONFIG" "$bin"
     printf '  ferry actions run --install local --command "uname -a"\nStop it:  kill %s\n' "$dev"
     disown "$dev"

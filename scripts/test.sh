@@ -18,6 +18,7 @@ tools() {
     scripts/terraform-tools.sh
     [ "${FERRY_TEST_PROGRAM:-}" != tofu ] || scripts/terraform-tools.sh tofu
     scripts/oci-tools.sh
+    scripts/node-tools.sh
 }
 tools >"$target/test-tools.log" 2>&1 &
 tools=$!

@@ -78,6 +78,7 @@ mod configs;
 mod deploys;
 mod health;
 mod installs;
+mod people;
 mod workflows;
 mod workspaces;
 
@@ -88,6 +89,7 @@ pub use configs::*;
 pub use deploys::*;
 pub use health::*;
 pub use installs::*;
+pub use people::*;
 pub use workflows::*;
 pub use workspaces::*;
 

@@ -59,6 +59,10 @@ codes! {
     Unauthenticated = "unauthenticated", 401;
     /// The token is good, and its role does not allow this.
     Forbidden = "forbidden", 403;
+    /// A browser sent this from another site, or without what our own pages send.
+    CrossSite = "cross_site", 403;
+    /// Too many tries from one address or account.
+    TooManyRequests = "too_many_requests", 429;
     /// The org is unknown to this account.
     UnknownOrg = "unknown_org", 403;
     /// The request needs to say which org it is about.

@@ -13,6 +13,8 @@ pub use error::{ErrorBody, ErrorCode};
 pub mod headers {
     /// The org that a request is about.
     pub const ORG: &str = "x-nuon-org-id";
+    /// Our own pages send it with what changes something; another site can't.
+    pub const BROWSER: &str = "x-ferry-request";
     pub const PAGE_NEXT: &str = "x-nuon-page-next";
     /// The workflow that a request has started.
     pub const WORKFLOW: &str = "x-nuon-install-workflow-id";

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a table")]
 
 mod apps;
+mod auth;
 mod bare;
 mod dispatch;
 mod drone;
@@ -114,9 +115,10 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     "idle",
     "apps",
+    "auth",
     "dispatch",
     "throughput",
     "work",
@@ -148,6 +150,10 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
     if wanted("apps") {
         eprintln!("apps …");
         figures.extend(apps::figures(options(dist)?).await?);
+    }
+    if wanted("auth") {
+        eprintln!("auth …");
+        figures.extend(auth::figures(options(dist)?).await?);
     }
     if wanted("dispatch") {
         eprintln!("dispatch …");

@@ -25,7 +25,7 @@ pub(crate) use installs::{
 };
 pub(crate) use jobs::Jobs;
 pub(crate) use logs::{LogOptions, Logs};
-pub(crate) use people::{Auth, ContextsCommand, Orgs, Tokens};
+pub(crate) use people::{Auth, ContextsCommand, Members, Orgs, Tokens};
 pub(crate) use registry::{Artifacts, Builds, Components, CreateBuild, Of, Registry, Sources};
 pub(crate) use runners::{ManifestFormat, Runners};
 pub(crate) use terraform::{Part, States};
@@ -108,6 +108,9 @@ pub enum Command {
     /// Orgs: the vendors on this control plane
     #[command(subcommand, visible_alias = "org")]
     Orgs(Orgs),
+    /// Members: the people of an org and their roles
+    #[command(subcommand, visible_alias = "member")]
+    Members(Members),
     /// Apps: the products that you deploy
     #[command(subcommand, visible_alias = "app")]
     Apps(Apps),

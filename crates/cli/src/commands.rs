@@ -39,6 +39,7 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
     match command {
         Command::Auth(command) => people::auth::run(global, out, command).await,
         Command::Contexts(command) => contexts::run(global, out, command),
+        Command::Members(command) => people::members::run(&connect(global).await?, out, command).await,
         Command::Orgs(command) => people::orgs::run(global, out, command).await,
         Command::Apps(command) => Box::pin(apps::run(global, out, command)).await,
         Command::Installs(command) => Box::pin(installs::run(&connect(global).await?, out, command)).await,
@@ -72,7 +73,11 @@ pub(crate) fn target(global: &Global) -> Result<Target> {
 /// A client that is signed in, for no org.
 pub(crate) fn sign_in(target: &Target) -> Result<Client> {
     let options = Options { ca_file: target.ca_file.clone(), timeout: REQUEST_TIMEOUT };
-    Ok(Client::new(target.url()?, Some(target.token()?.to_owned()), None, &options)?)
+    let client = Client::new(target.url()?, Some(target.token()?.to_owned()), None, &options)?;
+    Ok(match &target.renews {
+        Some(context) => client.renewing(people::renew::renewal(context.clone(), options)),
+        None => client,
+    })
 }
 
 /// A client for the org that was named.

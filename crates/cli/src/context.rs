@@ -18,6 +18,9 @@ pub struct Context {
     pub url: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// Gets the next token when this one has run out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<String>,
     /// An org's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub org: Option<String>,
@@ -27,11 +30,12 @@ pub struct Context {
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { url, token, org, ca_file } = self;
-        let token = token.as_ref().map(|_| "…");
+        let Self { url, token, refresh, org, ca_file } = self;
+        let hidden = |secret: &Option<String>| secret.as_ref().map(|_| "…");
         f.debug_struct("Context")
             .field("url", url)
-            .field("token", &token)
+            .field("token", &hidden(token))
+            .field("refresh", &hidden(refresh))
             .field("org", org)
             .field("ca_file", ca_file)
             .finish()
@@ -85,8 +89,25 @@ pub(crate) fn load_from(path: &Path) -> Result<Contexts> {
     })
 }
 
+/// Commands that change the file do it one after the other.
+pub(crate) fn lock(path: &Path) -> Result<std::fs::File> {
+    if let Some(directory) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        fs_err::create_dir_all(directory)?;
+    }
+    let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(path.with_extension("lock"))?;
+    let file = file.into_parts().0;
+    file.lock()?;
+    Ok(file)
+}
+
 /// Reads, changes and writes the file, as a whole or not at all.
 pub(crate) fn update(path: &Path, change: impl FnOnce(&mut Contexts)) -> Result<()> {
+    let _lock = lock(path)?;
+    update_locked(path, change)
+}
+
+/// The same for who holds the lock.
+pub(crate) fn update_locked(path: &Path, change: impl FnOnce(&mut Contexts)) -> Result<()> {
     let mut contexts = load_from(path)?;
     change(&mut contexts);
     let text = toml::to_string(&contexts).map_err(|e| CliError::failed(format!("contexts can't be written: {e}")))?;
@@ -109,6 +130,8 @@ pub(crate) struct Target {
     pub from_context: bool,
     pub url: Option<String>,
     pub token: Option<String>,
+    /// The context whose token this is, where it can be renewed.
+    pub renews: Option<String>,
     pub org: Option<String>,
     pub ca_file: Option<PathBuf>,
 }
@@ -133,7 +156,9 @@ impl Target {
             (Some(_), None) => false,
         };
         let kept = context.filter(|_| same_place);
+        let is_own = given(&global.token).is_none() && kept.is_some_and(|c| c.refresh.is_some());
         Ok(Self {
+            renews: if is_own { name.cloned() } else { None },
             context: context.and(name).cloned(),
             from_context,
             url: url.or_else(|| context.map(|c| c.url.clone())),
@@ -145,7 +170,7 @@ impl Target {
 
     pub(crate) fn url(&self) -> Result<&str> {
         self.url.as_deref().ok_or_else(|| {
-            let sign_in = "start one with `ferry dev`, sign in with `ferry auth login --url URL --token TOKEN`";
+            let sign_in = "start one with `ferry dev`, sign in with `ferry auth login --url URL`";
             CliError::usage("no control plane is configured").hint(format!("{sign_in}, or set {}", env::URL))
         })
     }
@@ -154,7 +179,7 @@ impl Target {
         self.token.as_deref().ok_or_else(|| {
             let url = self.url.as_deref().unwrap_or("the control plane");
             CliError::new(Exit::Denied, format!("not signed in to {url}"))
-                .hint(format!("sign in with `ferry auth login --url {url} --token TOKEN`, or set {}", env::TOKEN))
+                .hint(format!("sign in with `ferry auth login --url {url}`, or set {}", env::TOKEN))
         })
     }
 }
@@ -176,7 +201,7 @@ mod tests {
     use super::*;
 
     fn context(url: &str, token: &str, org: &str) -> Context {
-        Context { url: url.into(), token: Some(token.into()), org: Some(org.into()), ca_file: None }
+        Context { url: url.into(), token: Some(token.into()), refresh: None, org: Some(org.into()), ca_file: None }
     }
 
     fn contexts() -> Contexts {
@@ -241,7 +266,7 @@ mod tests {
         let mode = fs_err::metadata(&path).expect("metadata").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let files = fs_err::read_dir(path.parent().expect("parent")).expect("list").count();
-        assert_eq!(files, 1, "no temporary file stays");
+        assert_eq!(files, 2, "no temporary file stays beside it and its lock");
 
         fs_err::write(&path, "current = ").expect("write");
         assert!(update(&path, |_| ()).is_err(), "a broken file is not overwritten");

@@ -75,8 +75,7 @@ impl Error {
             Self::Build(BuildError::Reference(_) | BuildError::Login(_)) => Class::Invalid,
             Self::Runner(RunnerError::TooLarge) => Class::TooLarge,
             Self::Runner(_) | Self::Log(LogError::Retention) => Class::Invalid,
-            Self::People(PeopleError::OneOrg) => Class::Forbidden,
-            Self::People(_) => Class::Invalid,
+            Self::People(error) => error.class(),
             Self::Store(_)
             | Self::Job(_)
             | Self::Settle(_)
@@ -119,6 +118,56 @@ pub enum PeopleError {
     SettingTooLarge { name: String, most: u64 },
     #[error("expires_in_s must be positive")]
     Expired,
+    #[error("a token for telemetry needs the role operator")]
+    TelemetryToken,
+    #[error("{0}")]
+    Email(String),
+    #[error("{provider} says that the address {email} is not verified; verify it there, then sign in again")]
+    NotVerified { provider: String, email: String },
+    #[error("{provider} names no e-mail address for you; it must give the scope `email`")]
+    NoEmail { provider: String },
+    #[error("{email} has no invite and belongs to no org here; ask an admin of the org for an invite")]
+    NotInvited { email: String },
+    #[error(
+        "this invite is for {invited}, and you have signed in as {email}; sign in as {invited}, or ask for another invite"
+    )]
+    OtherInvitee { invited: String, email: String },
+    #[error("sign in through one of the providers to take this invite")]
+    SignInFirst,
+    #[error("the role of an invite is at most your own, which is {}", .0.as_str())]
+    HigherRole(model::Role),
+    #[error("the code that the CLI has shown to take its sign-in is wrong")]
+    Challenge,
+    #[error("only a person who is signed in can do this, not an API token")]
+    NeedsSession,
+    #[error("this token is narrower than its account; sign in, or use a token of the account itself")]
+    Narrow,
+    #[error("several accounts have the address {email}: {ids}; pass an id")]
+    SeveralAccounts { email: String, ids: String },
+}
+
+impl PeopleError {
+    fn class(&self) -> Class {
+        match self {
+            Self::OneOrg
+            | Self::NotVerified { .. }
+            | Self::NoEmail { .. }
+            | Self::NotInvited { .. }
+            | Self::OtherInvitee { .. }
+            | Self::SignInFirst
+            | Self::HigherRole(_)
+            | Self::TelemetryToken
+            | Self::NeedsSession
+            | Self::Narrow => Class::Forbidden,
+            Self::Name(_)
+            | Self::NoSuchSetting { .. }
+            | Self::SettingTooLarge { .. }
+            | Self::Expired
+            | Self::Email(_)
+            | Self::Challenge
+            | Self::SeveralAccounts { .. } => Class::Invalid,
+        }
+    }
 }
 
 /// Of apps, their versions, components and actions.

@@ -76,6 +76,8 @@ const ORPHANS: usize = 10_000;
 const ABANDONED_DAYS: i64 = 30;
 const IDEMPOTENCY_DAYS: i64 = 7;
 const DRAFT_DAYS: i64 = 7;
+/// Sessions, links and invites that are over are kept for so long.
+const SIGN_IN_DAYS: i64 = 90;
 
 impl Conductor {
     /// Runs all reconcilers until told to stop; none waits for another.
@@ -169,6 +171,7 @@ impl Conductor {
         while self.store.prune_health_checks(old, BATCH).await? == BATCH as usize {}
         let old = self.now().plus_s(-crate::health::HISTORY_DAYS * 86_400);
         while self.store.prune_health_transitions(old, BATCH).await? == BATCH as usize {}
+        self.store.prune_sign_ins(self.now().plus_s(-SIGN_IN_DAYS * 86_400), self.now()).await?;
         while self.store.expire_logs(self.now(), BATCH).await? >= BATCH as usize {}
         while self.store.trim_rolling_logs(self.now(), BATCH as usize).await? >= BATCH as usize {}
         Ok(())

@@ -1,7 +1,7 @@
 //! `ferry dev`: the whole system on one machine, as real processes, in one data directory.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -192,7 +192,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     if let (Some(file), Children { server: Some(server), build: Some(build), install: Some(install) }) =
         (up, &mut children)
     {
-        announce(&args, &dir, &file, started.elapsed());
+        announce(&args, &dir, &file, started.elapsed()).await;
         let mut file = file;
         loop {
             tokio::select! {
@@ -534,10 +534,14 @@ async fn wait_for_runner(
     }
 }
 
-fn announce(args: &DevArgs, dir: &Path, file: &DevFile, took: Duration) {
+async fn announce(args: &DevArgs, dir: &Path, file: &DevFile, took: Duration) {
+    let link = sign_in_link(file).await;
     println!("Ferry is up after {} ms", took.as_millis());
     println!();
     println!("  Control API     {}   (docs at /docs)", file.control_url);
+    if let Some(link) = &link {
+        println!("  Browser         {link}   (signs you in, once)");
+    }
     println!("  Runner API      {}", file.runner_url);
     println!("  org, app        {}, {}", args.org, args.app);
     println!("  install         {}   (its runner is process {})", args.install, file.install_runner);
@@ -549,6 +553,22 @@ fn announce(args: &DevArgs, dir: &Path, file: &DevFile, took: Duration) {
     println!();
     println!("Try:  ferry actions run --install {} --command 'echo hello from $(hostname)'", args.install);
     println!("Stop: Ctrl-C");
+    if let Some(link) = link
+        && std::io::stdout().is_terminal()
+        && std::env::var_os("DISPLAY").or_else(|| std::env::var_os("WAYLAND_DISPLAY")).is_some_and(|it| !it.is_empty())
+    {
+        // A page that only its owner can read leads there: what a program is started with, everybody can. Where that does not work,
+        // the link is printed.
+        let page = dir.join("sign-in.html");
+        let _ = server::write_private(&page, &format!("<meta http-equiv=refresh content=\"0;url={link}\">"));
+        let quiet = || Stdio::null();
+        drop(Command::new("xdg-open").arg(page).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn());
+    }
+}
+
+async fn sign_in_link(file: &DevFile) -> Option<String> {
+    let client = Client::new(&file.control_url, Some(file.token.clone()), None, &Options::default()).ok()?;
+    client.create_sign_in_link().await.ok().map(|link| link.url)
 }
 
 #[cfg(test)]

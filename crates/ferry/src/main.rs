@@ -235,6 +235,8 @@ mod every_command {
             "installs erase-telemetry",
             "installs forget",
             "installs sync-secrets",
+            "members remove",
+            "orgs revoke-invite",
             "apps retire",
             "apps delete",
             "workflows watch",

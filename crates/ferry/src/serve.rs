@@ -57,6 +57,14 @@ enum AdminCommand {
         #[arg(long)]
         email: String,
     },
+    /// Print a one-time link that signs a browser in
+    ///
+    /// For somebody who can't sign in any more, and where no identity provider is configured.
+    SignInLink {
+        /// E-mail address or id of the account
+        #[arg(long)]
+        email: String,
+    },
     /// Back up the databases and blobs of embedded storage
     ///
     /// The server can keep running. The backup does not contain the master key.
@@ -142,6 +150,11 @@ async fn serve(config: ServerConfig) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let server = Server::start(config).await?;
+    if let Some(link) = &server.first_link {
+        eprintln!(
+            "There is no account yet. This link creates the first one in a browser; it is good for an hour, once:\n\n  {link}\n"
+        );
+    }
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -158,6 +171,11 @@ pub(crate) async fn admin(args: AdminArgs) -> anyhow::Result<ExitCode> {
         must_exist(&config)?;
     }
     match args.command {
+        AdminCommand::SignInLink { email } => {
+            let store = server::open_store(&config).await?;
+            println!("{}", server::link_for(&store, &config, &email).await?);
+            eprintln!("it is good for an hour, once");
+        }
         AdminCommand::Backup { file } => {
             let (databases, blobs) = embedded(&config)?;
             let new = file.with_extension("new");

@@ -114,6 +114,10 @@ define_id! {
     AccountId, "acc";
     /// An API token.
     TokenId, "tok";
+    /// A browser or a CLI that is signed in.
+    AccountSessionId, "ses";
+    /// Somebody who is asked to join an org.
+    InviteId, "inv";
     /// A product of a vendor.
     AppId, "app";
     /// One immutable version of an app's files.

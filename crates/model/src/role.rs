@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// Sees everything of the org, changes nothing.
     ReadOnly,
+    /// Also approves plans and denies them; starts nothing.
+    Approver,
     /// Runs and cancels work, creates apps and installs.
     Operator,
     /// Also manages tokens, runners and the org itself.
@@ -16,15 +18,18 @@ pub enum Role {
 }
 
 impl Role {
+    pub const ALL: [Self; 4] = [Self::ReadOnly, Self::Approver, Self::Operator, Self::Admin];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
+            Self::Approver => "approver",
             Self::Operator => "operator",
             Self::Admin => "admin",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::ReadOnly, Self::Operator, Self::Admin].into_iter().find(|r| r.as_str() == text)
+        Self::ALL.into_iter().find(|r| r.as_str() == text)
     }
 }

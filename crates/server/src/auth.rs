@@ -1,21 +1,23 @@
-//! Who asks: an API token, the org that the request is about, and the role in it.
+//! Who asks: an API token, a CLI or a browser that is signed in; the org that the request is about; and the role in it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use api::{ErrorCode, headers};
 use axum::extract::FromRequestParts;
-use http::HeaderValue;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, ORIGIN};
 use http::request::Parts;
-use model::{OrgId, Role, Timestamp, TokenId, env};
-use store::{StoreError, TokenOwner};
+use http::{HeaderMap, HeaderValue, Method};
+use model::{Digest, OrgId, Role, Timestamp, env};
+use store::{Credential, SessionKind, SignedIn, StoreError};
+use tokio::time::Instant;
 
 use crate::AppState;
 use crate::error::ApiError;
 
-/// When tokens were last used; written in batches.
-pub(crate) type TokenUses = Arc<Mutex<HashMap<TokenId, Timestamp>>>;
+/// When tokens and sessions were last used; written in batches.
+pub(crate) type CredentialUses = Arc<Mutex<HashMap<Credential, Timestamp>>>;
 
 /// The token of an `Authorization` header.
 pub(crate) fn bearer(header: &HeaderValue) -> Option<&str> {
@@ -23,12 +25,142 @@ pub(crate) fn bearer(header: &HeaderValue) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-pub(crate) fn note_use(state: &AppState, token: TokenId, now: Timestamp) {
-    state.token_uses.lock().unwrap_or_else(PoisonError::into_inner).insert(token, now);
+/// What a request shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Shown {
+    Token,
+    Session(SessionKind),
+}
+
+/// Who holds a secret, as of a moment ago.
+struct Known {
+    who: SignedIn,
+    /// Of all people, when it was read.
+    changes: u64,
+    read_at: Instant,
+}
+
+/// Looked up at most once a second for each secret, whatever the traffic; whenever anything changes about people, anew. While changes
+/// of other replicas are not heard of, every check reads.
+#[derive(Clone, Default)]
+pub(crate) struct AuthCache(Arc<Mutex<HashMap<Digest, Slot>>>);
+
+/// Whoever reads holds the lock; the others wait for what is found.
+type Slot = Arc<tokio::sync::Mutex<Option<Known>>>;
+
+const GOOD_FOR: Duration = Duration::from_secs(1);
+/// Secrets that are remembered; more are forgotten.
+const SECRETS_MAX: usize = 20_000;
+
+impl AuthCache {
+    fn slot(&self, key: &Digest) -> Slot {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.get(key) {
+            return Arc::clone(slot);
+        }
+        if slots.len() >= SECRETS_MAX {
+            slots.clear();
+        }
+        Arc::clone(slots.entry(key.clone()).or_default())
+    }
+
+    fn forget(&self, key: &Digest) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+async fn read(state: &AppState, shown: Shown, secret: &str, now: Timestamp) -> Result<SignedIn, StoreError> {
+    match shown {
+        Shown::Token => state.store().authenticate(secret, now).await,
+        Shown::Session(kind) => state.store().authenticate_session(kind, secret, now).await,
+    }
+}
+
+/// Finds who holds a secret.
+async fn identify(state: &AppState, shown: Shown, secret: &str) -> Result<SignedIn, StoreError> {
+    let now = state.conductor.now();
+    let Some(changes) = state.store().notifier().people_changes() else {
+        return read(state, shown, secret, now).await;
+    };
+    let key = Digest::of(format!("{shown:?} {secret}").as_bytes());
+    let slot = state.auth_cache.slot(&key);
+    let mut known = slot.lock().await;
+    if let Some(known) = known.as_ref().filter(|it| it.changes >= changes && it.read_at.elapsed() < GOOD_FOR) {
+        return Ok(known.who.clone());
+    }
+    match read(state, shown, secret, now).await {
+        Ok(who) => {
+            *known = Some(Known { who: who.clone(), changes, read_at: Instant::now() });
+            Ok(who)
+        }
+        Err(error) => {
+            *known = None;
+            drop(known);
+            state.auth_cache.forget(&key);
+            Err(error)
+        }
+    }
+}
+
+/// Who sends a token or what a CLI has as one; notes that it was used.
+pub(crate) async fn identify_bearer(state: &AppState, secret: &str) -> Result<SignedIn, StoreError> {
+    let shown = if secret.starts_with("fra_") { Shown::Session(SessionKind::Cli) } else { Shown::Token };
+    let who = identify(state, shown, secret).await?;
+    note_use(state, who.by.clone());
+    Ok(who)
+}
+
+/// Who is signed in with the cookie of these headers.
+pub(crate) async fn identify_browser(state: &AppState, headers: &HeaderMap) -> Result<Option<SignedIn>, StoreError> {
+    let Some(secret) = cookie(headers, &state.web.cookie) else { return Ok(None) };
+    match identify(state, Shown::Session(SessionKind::Browser), secret).await {
+        Ok(who) => {
+            note_use(state, who.by.clone());
+            Ok(Some(who))
+        }
+        Err(StoreError::NotFound(_)) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+/// A cookie by its name.
+pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
+    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+pub(crate) fn note_use(state: &AppState, by: Credential) {
+    let now = state.conductor.now();
+    state.credential_uses.lock().unwrap_or_else(PoisonError::into_inner).insert(by, now);
+}
+
+/// A browser sends its cookie whoever made it send the request: what changes something must come from our own pages.
+fn own_pages_only(state: &AppState, parts: &Parts) -> Result<(), ApiError> {
+    if [Method::GET, Method::HEAD, Method::OPTIONS].contains(&parts.method) {
+        return Ok(());
+    }
+    let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let refused = |text: &str| {
+        Err(ApiError::new(ErrorCode::CrossSite, text).hint("programs send an API token in place of the cookie"))
+    };
+    if !text(ORIGIN).is_some_and(|origin| state.web.is_own(origin)) {
+        return refused("a browser sent this from another site");
+    }
+    if parts.headers.get(headers::BROWSER).is_none_or(|value| value != "1") {
+        return refused("the request lacks the header `X-Ferry-Request: 1`");
+    }
+    let is_form = |kind: &str| {
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"].contains(&kind.as_str())
+    };
+    if text(CONTENT_TYPE).is_some_and(is_form) {
+        return refused("a form can't be sent here: send JSON");
+    }
+    Ok(())
 }
 
 /// A signed-in account, in no org yet.
-pub(crate) struct Caller(pub(crate) TokenOwner);
+pub(crate) struct Caller(pub(crate) SignedIn);
 
 impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
@@ -36,16 +168,22 @@ impl FromRequestParts<AppState> for Caller {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let refused = |text: &str| {
             ApiError::new(ErrorCode::Unauthenticated, text)
-                .hint("send `Authorization: Bearer TOKEN`; `ferry auth login` stores one for the CLI")
+                .hint("sign in with `ferry auth login`, or send `Authorization: Bearer TOKEN`")
         };
-        let header = parts.headers.get(AUTHORIZATION).ok_or_else(|| refused("no token was sent"))?;
+        let Some(header) = parts.headers.get(AUTHORIZATION) else {
+            let Some(who) = identify_browser(state, &parts.headers).await? else {
+                let text = match cookie(&parts.headers, &state.web.cookie) {
+                    Some(_) => "the session has ended; sign in again",
+                    None => "no token was sent",
+                };
+                return Err(refused(text));
+            };
+            own_pages_only(state, parts)?;
+            return Ok(Self(who));
+        };
         let token = bearer(header).ok_or_else(|| refused("the Authorization header is not `Bearer TOKEN`"))?;
-        let now = state.conductor.now();
-        match state.store().authenticate(token, now).await {
-            Ok(owner) => {
-                note_use(state, owner.token_id.clone(), now);
-                Ok(Self(owner))
-            }
+        match identify_bearer(state, token).await {
+            Ok(who) => Ok(Self(who)),
             Err(StoreError::NotFound(_)) => Err(refused("the token is unknown, expired or revoked")),
             Err(other) => Err(other.into()),
         }
@@ -56,13 +194,13 @@ impl FromRequestParts<AppState> for Caller {
 #[derive(Debug, Clone)]
 pub(crate) struct InOrg {
     pub(crate) org: OrgId,
-    pub(crate) owner: TokenOwner,
+    pub(crate) owner: SignedIn,
     pub(crate) role: Role,
 }
 
 impl InOrg {
-    pub(crate) fn watch(&self) -> TokenWatch {
-        TokenWatch { token: self.owner.token_id.clone(), looked: tokio::time::Instant::now() }
+    pub(crate) fn watch(&self) -> CredentialWatch {
+        CredentialWatch { by: self.owner.by.clone(), org: self.org.clone(), looked: Instant::now() }
     }
 
     pub(crate) fn actor(&self) -> &str {
@@ -76,27 +214,28 @@ impl InOrg {
 
     /// Who it is, for people: several may use one account, each with a token of their own.
     pub(crate) fn who(&self) -> String {
-        let TokenOwner { account, token_name, .. } = &self.owner;
+        let SignedIn { account, token_name, .. } = &self.owner;
         if token_name.is_empty() { account.email.clone() } else { format!("{} (token {token_name})", account.email) }
     }
 }
 
-/// Looks now and then whether a token that a stream was opened with is still good.
-pub(crate) struct TokenWatch {
-    token: TokenId,
-    looked: tokio::time::Instant,
+/// Looks now and then whether what a stream was opened with is still good.
+pub(crate) struct CredentialWatch {
+    by: Credential,
+    org: OrgId,
+    looked: Instant,
 }
 
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-impl TokenWatch {
+impl CredentialWatch {
     pub(crate) async fn may_go_on(&mut self, state: &AppState) -> bool {
         if self.looked.elapsed() < LOOK_AGAIN {
             return true;
         }
-        self.looked = tokio::time::Instant::now();
+        self.looked = Instant::now();
         // A database that does not answer is no reason to end a stream.
-        state.store().token_is_good(&self.token, state.conductor.now()).await.unwrap_or(true)
+        state.store().credential_is_good(&self.by, &self.org, state.conductor.now()).await.unwrap_or(true)
     }
 }
 
@@ -140,7 +279,7 @@ macro_rules! at_least {
             async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
                 let found = InOrg::from_request_parts(parts, state).await?;
                 if found.role < $role {
-                    let text = format!("this needs the role {}, and the token has {}", $role.as_str(), found.role.as_str());
+                    let text = format!("this needs the role {}, and you have {}", $role.as_str(), found.role.as_str());
                     return Err(ApiError::new(ErrorCode::Forbidden, text));
                 }
                 Ok(Self(found))
@@ -152,6 +291,8 @@ macro_rules! at_least {
 at_least! {
     /// May look.
     Reader, Role::ReadOnly;
+    /// May approve plans and deny them.
+    Approver, Role::Approver;
     /// May run and change things.
     Operator, Role::Operator;
     /// May manage tokens and runners.

@@ -19,6 +19,7 @@ pub struct ServerConfig {
     pub blobs: BlobStore,
     pub secrets: Secrets,
     pub auth: Auth,
+    pub mail: Mail,
     pub log: Log,
     pub logs: Logs,
     pub limits: Limits,
@@ -98,6 +99,98 @@ pub struct Auth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_token_file: Option<PathBuf>,
     pub bootstrap_email: String,
+    /// A browser that does nothing for this long is signed out.
+    pub browser_idle_s: u64,
+    /// A browser signs in again after this time.
+    pub browser_s: u64,
+    /// A CLI renews its sign-in after this time, without a question.
+    pub cli_access_s: u64,
+    /// Groups that give roles are read again this often.
+    pub groups_s: u64,
+    /// The address of a client is the last one in `X-Forwarded-For`: only behind a proxy that writes it.
+    pub trust_forwarded_for: bool,
+    /// OpenID providers that people sign in with.
+    #[serde(default)]
+    pub providers: Vec<Provider>,
+}
+
+/// How invites are mailed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mail {
+    /// `smtps://USER:PASSWORD@HOST` (TLS), `smtp://HOST?tls=required` (STARTTLS), or `smtp://HOST` (plain, for a relay on this
+    /// machine); empty = nothing is mailed.
+    pub smtp_url: String,
+    /// The sender's address.
+    pub from: String,
+}
+
+/// An OpenID provider.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// Short and stable: roles that its groups give are kept under this name.
+    pub name: String,
+    /// For people; the name when empty.
+    #[serde(default)]
+    pub title: String,
+    /// Where `/.well-known/openid-configuration` is found.
+    pub issuer: String,
+    pub client_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret_file: Option<PathBuf>,
+    #[serde(default = "scopes")]
+    pub scopes: Vec<String>,
+    /// Whoever has a verified address there may come in; empty: only who is invited, or whom a group gives a role.
+    #[serde(default)]
+    pub allowed_domains: Vec<String>,
+    /// Groups that give roles.
+    #[serde(default)]
+    pub roles: Vec<GroupRole>,
+}
+
+/// Whoever has this value in this claim has this role in this org.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupRole {
+    #[serde(default = "groups")]
+    pub claim: String,
+    pub value: String,
+    /// Name or id.
+    pub org: String,
+    pub role: model::Role,
+}
+
+fn scopes() -> Vec<String> {
+    ["email", "profile"].map(str::to_owned).to_vec()
+}
+
+fn groups() -> String {
+    "groups".to_owned()
+}
+
+impl Provider {
+    pub fn title(&self) -> &str {
+        if self.title.is_empty() { &self.name } else { &self.title }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let of = format!("auth.providers: `{}`", self.name);
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(good) {
+            bail!("{of}: a name has lower-case letters, digits and `-`");
+        }
+        let loopback = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+        if !self.issuer.starts_with("https://") && !loopback.iter().any(|start| self.issuer.starts_with(start)) {
+            bail!("{of}: the issuer `{}` must be an https URL", self.issuer);
+        }
+        if self.client_secret.is_some() && self.client_secret_file.is_some() {
+            bail!("{of}: give client_secret or client_secret_file, not both");
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -220,7 +313,17 @@ impl Default for ServerConfig {
                 s3_allow_http: false,
             },
             secrets: Secrets { master_key_file: PathBuf::new(), master_key: None },
-            auth: Auth { bootstrap_token_file: None, bootstrap_email: "admin@localhost".into() },
+            auth: Auth {
+                bootstrap_token_file: None,
+                bootstrap_email: "admin@localhost".into(),
+                browser_idle_s: 12 * 3600,
+                browser_s: 7 * 86_400,
+                cli_access_s: 3600,
+                groups_s: 2700,
+                trust_forwarded_for: false,
+                providers: Vec::new(),
+            },
+            mail: Mail::default(),
             log: Log { level: "info".into(), format: "json".into() },
             logs: Logs { seal_quiet_s: 60, segment_bytes: 4 << 20 },
             limits: Limits {
@@ -284,10 +387,14 @@ pub struct Explained {
 /// Keys that have no default.
 const OPTIONAL: [&str; 4] =
     ["secrets.master_key", "auth.bootstrap_token_file", "blobs.s3_secret_access_key", "telemetry.headers"];
-const SECRET: [&str; 3] = ["secrets.master_key", "blobs.s3_secret_access_key", "telemetry.headers"];
+const SECRET: [&str; 4] = ["secrets.master_key", "blobs.s3_secret_access_key", "telemetry.headers", "mail.smtp_url"];
 
 /// What a number may be: beyond these a setting is a mistake, and would show much later.
-const RANGES: [(&str, i64, i64); 25] = [
+const RANGES: [(&str, i64, i64); 29] = [
+    ("auth.browser_idle_s", 1, 30 * DAY_S),
+    ("auth.browser_s", 1, 90 * DAY_S),
+    ("auth.cli_access_s", 1, DAY_S),
+    ("auth.groups_s", 1, 3600),
     ("database.connections", 1, 1000),
     ("logs.seal_quiet_s", 0, DAY_S),
     ("logs.segment_bytes", 1024, 1 << 30),
@@ -359,12 +466,30 @@ fn typed(key: &str, text: &str, like: Option<&Value>) -> anyhow::Result<Value> {
         Some(Value::Boolean(_)) => Ok(Value::Boolean(
             text.parse().with_context(|| format!("{} must be true or false", model::env::setting(key)))?,
         )),
+        Some(Value::Array(_)) => {
+            let of = || format!("{} must be a TOML array, such as [{{ name = \"…\", … }}]", model::env::setting(key));
+            let table: Table = format!("it = {text}").parse().with_context(of)?;
+            table.get("it").filter(|it| it.is_array()).cloned().with_context(of)
+        }
         _ => Ok(Value::String(text.to_owned())),
     }
 }
 
-/// A value as it may be shown: without the password that a URL may hold.
+/// A value as it may be shown: without secrets in tables, and without the password that a URL may hold.
 fn shown(value: &Value) -> String {
+    if let Value::Array(items) = value {
+        let hidden = |item: &Value| match item {
+            Value::Table(table) => {
+                let mut table = table.clone();
+                if let Some(secret) = table.get_mut("client_secret") {
+                    *secret = Value::String("(secret)".into());
+                }
+                Value::Table(table)
+            }
+            other => other.clone(),
+        };
+        return Value::Array(items.iter().map(hidden).collect()).to_string();
+    }
     let text = value.to_string();
     match (text.find("://"), text.rfind('@')) {
         (Some(start), Some(end)) if start < end => match text[start + 3..end].find(':') {
@@ -422,8 +547,13 @@ impl ServerConfig {
                 key,
             })
             .collect();
-        let config: Self = table.try_into()?;
+        let mut config: Self = table.try_into()?;
         config.check()?;
+        for provider in &mut config.auth.providers {
+            if let Some(file) = &provider.client_secret_file {
+                provider.client_secret = Some(fs_err::read_to_string(file)?.trim().to_owned());
+            }
+        }
         Ok((config, explained))
     }
 
@@ -444,6 +574,15 @@ impl ServerConfig {
         let endpoint = &self.telemetry.endpoint;
         if !endpoint.is_empty() && !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
             bail!("telemetry.endpoint is `{endpoint}`; give a URL such as http://127.0.0.1:4318");
+        }
+        self.auth.providers.iter().try_for_each(Provider::check)?;
+        if self.mail.smtp_url.is_empty() != self.mail.from.is_empty() {
+            bail!("mail: give both smtp_url and from, or neither");
+        }
+        let mut names: Vec<&str> = self.auth.providers.iter().map(|it| it.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            bail!("auth.providers: two are named `{}`", twice[0]);
         }
         crate::telemetry::headers(self.telemetry.headers.as_deref().unwrap_or_default())?;
         if !matches!(self.log.format.as_str(), "json" | "text") {

@@ -83,18 +83,18 @@ pub(crate) async fn serve(
 }
 
 /// `axum::serve`, and a bound on connections that bring nothing: their other end may have gone without a word.
-async fn serve_on(mut listener: impl Listener, app: Router, patience: Patience, gate: Gate) {
+async fn serve_on(mut listener: impl Listener<Addr = SocketAddr>, app: Router, patience: Patience, gate: Gate) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(patience.idle);
     let connections = GracefulShutdown::new();
     loop {
-        let stream = tokio::select! {
-            (stream, _) = listener.accept() => stream,
+        let (stream, peer) = tokio::select! {
+            accepted = listener.accept() => accepted,
             () = gate.cancelled() => break,
         };
         let connection = http.serve_connection(
             TokioIo::new(Reading::new(stream, patience.stall)),
-            TowerToHyperService::new(app.clone()),
+            TowerToHyperService::new(FromPeer { app: app.clone(), peer: Peer(peer.ip()) }),
         );
         let connection = connections.watch(connection);
         gate.spawn(async move {
@@ -105,6 +105,35 @@ async fn serve_on(mut listener: impl Listener, app: Router, patience: Patience, 
     }
     drop(listener);
     connections.shutdown().await;
+}
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) std::net::IpAddr);
+
+/// Tells handlers who is at the other end of the connection.
+#[derive(Clone)]
+struct FromPeer {
+    app: Router,
+    peer: Peer,
+}
+
+impl<B> tower::Service<http::Request<B>> for FromPeer
+where
+    Router: tower::Service<http::Request<B>>,
+{
+    type Response = <Router as tower::Service<http::Request<B>>>::Response;
+    type Error = <Router as tower::Service<http::Request<B>>>::Error;
+    type Future = <Router as tower::Service<http::Request<B>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        tower::Service::poll_ready(&mut self.app, cx)
+    }
+
+    fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        tower::Service::call(&mut self.app, request)
+    }
 }
 
 /// A connection whose other end must go on reading.

@@ -105,9 +105,19 @@ pub(crate) async fn flush(state: &AppState) -> conductor::Result<()> {
         let batch = dirty.into_iter().map(|(id, e)| (id, e.sightings, e.report)).collect();
         state.conductor.note_sightings(batch).await?;
     }
-    let uses = std::mem::take(&mut *state.token_uses.lock().unwrap_or_else(PoisonError::into_inner));
-    if !uses.is_empty() {
-        state.conductor.touch_tokens(uses.into_iter().collect()).await?;
+    let uses = std::mem::take(&mut *state.credential_uses.lock().unwrap_or_else(PoisonError::into_inner));
+    let (mut tokens, mut sessions) = (Vec::new(), Vec::new());
+    for (by, at) in uses {
+        match by {
+            store::Credential::Token(id) => tokens.push((id, at)),
+            store::Credential::Session(id) => sessions.push((id, at)),
+        }
+    }
+    if !tokens.is_empty() {
+        state.conductor.touch_tokens(tokens).await?;
+    }
+    if !sessions.is_empty() {
+        state.conductor.touch_sessions(sessions).await?;
     }
     Ok(())
 }

@@ -4,10 +4,11 @@ use axum::Router;
 use futures::future::BoxFuture;
 use model::{OrgId, Role};
 use registry::{Access, Grant, Principal, Registry, Settings};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use store::StoreError;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::auth::identify_bearer;
 use crate::{AppState, docs};
 
 struct ApiTokens(AppState);
@@ -16,19 +17,13 @@ impl Access for ApiTokens {
     /// Any user name will do: the token says who it is. Who may look may pull, who may run things may push.
     fn check<'a>(&'a self, _user: &'a str, password: &'a str) -> BoxFuture<'a, Result<Option<Principal>, StoreError>> {
         Box::pin(async move {
-            let now = self.0.conductor.now();
-            let owner = match self.0.store().authenticate(password.trim(), now).await {
+            let owner = match identify_bearer(&self.0, password.trim()).await {
                 Ok(owner) => owner,
                 Err(StoreError::NotFound(_)) => return Ok(None),
                 Err(other) => return Err(other),
             };
-            let mut uses = self.0.token_uses.lock().unwrap_or_else(PoisonError::into_inner);
-            uses.insert(owner.token_id.clone(), now);
-            let grant = |org: &model::OrgId| {
-                let role = owner.role_in(org)?;
-                Some(Grant { org: org.clone(), may_push: role >= Role::Operator, repositories: None })
-            };
-            Ok(Some(Principal { grants: owner.members.iter().filter_map(|m| grant(&m.org_id)).collect() }))
+            let grant = |(org, role)| Grant { org, may_push: role >= Role::Operator, repositories: None };
+            Ok(Some(Principal { grants: owner.orgs().into_iter().map(grant).collect() }))
         })
     }
 }

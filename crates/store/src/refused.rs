@@ -57,6 +57,16 @@ pub enum Refused {
     StateDoesNotFollow { serial: u64, lineage: String, new_serial: u64, new_lineage: String },
     #[error("a running job holds the lock; cancel the job, or wait until it ends")]
     LockInUse,
+    #[error("the org needs an admin, and there is no other; make someone else an admin first")]
+    LastAdmin,
+    #[error("groups of provider `{provider}` give the role {}; change them there", role.as_str())]
+    RoleOfGroups { provider: String, role: model::Role },
+    #[error("there is an account already; sign in, or ask an admin for an invite")]
+    NotTheFirst,
+    #[error("{0} sign-ins wait for their codes; try again in a few minutes")]
+    TooManyDevices(u64),
+    #[error("the org has {0} open invites, which is the limit; revoke some with `ferry orgs revoke-invite`")]
+    TooManyInvites(u64),
     #[error("this request created token {0} before. A token is shown only once; revoke it and create another")]
     TokenShown(String),
     #[error("{0}")]

@@ -98,7 +98,7 @@ impl Client {
     /// Asks the registry, with the API token as password.
     async fn registry(&self, path: &str) -> Result<reqwest::Response> {
         let request = self.http.get(format!("{}/v2/{path}", self.base)).header(ACCEPT, MANIFESTS);
-        let request = request.basic_auth(self.org().unwrap_or("ferry"), self.token.as_deref());
+        let request = request.basic_auth(self.org().unwrap_or("ferry"), self.token());
         let sent = tokio::time::timeout(self.timeout, request.send()).await;
         let sent = sent.map_err(|_| super::silent(self.url(), self.timeout))?;
         succeeded(sent.map_err(|e| transport(self.url(), &e))?, self.url()).await

@@ -10,14 +10,59 @@ use super::values::{duration, key_number, name, role, size};
 
 #[derive(Debug, Subcommand)]
 pub enum Auth {
-    /// Check a token and store it in a context
+    /// Sign in with a browser, a code or a token
     ///
-    /// Takes `--url`, `--token`, `--org` and, for the name, `--context`. Without `--token` it is read from stdin.
-    Login,
+    /// Opens the browser of this machine; without one, shows a code that you type in any browser. `--token`, or a token on stdin,
+    /// signs in without a person. Takes `--url`, `--org` and, for the name, `--context`.
+    Login {
+        /// Show a code to type in a browser on another machine
+        #[arg(long)]
+        device: bool,
+        /// Print the link, but don't open it in a browser
+        #[arg(long, conflicts_with = "device")]
+        no_open: bool,
+    },
     /// Show who is signed in
     Whoami,
-    /// Delete the context's token
-    Logout,
+    /// List where you are signed in
+    Sessions {
+        /// End this session, by id
+        #[arg(long, value_name = "ID")]
+        end: Option<String>,
+        /// End all of them, this one too
+        #[arg(long, conflicts_with = "end")]
+        all: bool,
+    },
+    /// Print a one-time link that signs a browser in as you
+    Link,
+    /// Sign out, and delete the context's token
+    Logout {
+        /// Sign out everywhere: all browsers and CLIs
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Members {
+    /// List the people of the org
+    #[command(visible_alias = "ls")]
+    List,
+    /// Change a member's role
+    Role {
+        /// E-mail address or id
+        member: String,
+        /// read-only, approver, operator or admin
+        #[arg(value_parser = role)]
+        role: Role,
+    },
+    /// Remove a member, and sign the person out everywhere
+    Remove {
+        /// E-mail address or id
+        member: String,
+        #[command(flatten)]
+        yes: Yes,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -72,6 +117,23 @@ pub enum Orgs {
         /// Name or id
         name: String,
     },
+    /// Invite somebody to the selected org
+    Invite {
+        /// E-mail address
+        email: String,
+        /// read-only, approver, operator or admin
+        #[arg(long, value_parser = role, default_value = "read-only")]
+        role: Role,
+    },
+    /// List the invites of the selected org
+    Invites,
+    /// Revoke an invite
+    RevokeInvite {
+        /// E-mail address or id
+        invite: String,
+        #[command(flatten)]
+        yes: Yes,
+    },
     /// Show or change the log retention of the selected org
     Logs {
         /// Delete logs this long after their last line, like `30d`; `0` keeps them
@@ -93,7 +155,7 @@ pub enum Tokens {
         /// Name of the new token
         #[arg(value_parser = name)]
         name: String,
-        /// read-only, operator or admin
+        /// read-only, approver, operator or admin
         #[arg(long, value_parser = role, required_unless_present = "telemetry")]
         role: Option<Role>,
         /// Create a token for this install's OpenTelemetry exporters, which can only send telemetry to the Runner API

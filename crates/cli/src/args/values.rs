@@ -119,7 +119,7 @@ pub(super) fn job_type(text: &str) -> Result<JobType, String> {
 }
 
 pub(super) fn role(text: &str) -> Result<Role, String> {
-    Role::parse(text).ok_or_else(|| "expected `read-only`, `operator` or `admin`".into())
+    Role::parse(text).ok_or_else(|| "expected `read-only`, `approver`, `operator` or `admin`".into())
 }
 
 pub(super) fn settled(text: &str) -> Result<Outcome, String> {

@@ -1,12 +1,16 @@
-//! Owns changes to orgs and API tokens.
+//! Owns changes to orgs, members, invites, API tokens and sign-ins.
 //! Handlers call it.
 //! No HTTP, no SQL: it checks what may be said, and writes it in one transaction.
+
+pub(crate) mod admission;
+pub(crate) mod members;
+pub(crate) mod sign_in;
 
 use std::collections::BTreeMap;
 
 use model::runner::RunnerKind;
 use model::{AccountId, OrgId, Role, RunnerId, Timestamp, TokenId};
-use store::{Idempotency, NewRunner, NewToken, Org, StoreError, Token, TokenOwner};
+use store::{Credential, Idempotency, NewRunner, NewToken, Org, SignedIn, StoreError, Token};
 
 use crate::error::{PeopleError, Result};
 use crate::{By, Conductor};
@@ -36,11 +40,14 @@ pub struct WantedToken {
 
 impl Conductor {
     /// Creates an org with its build runner; the account becomes its admin.
-    pub async fn create_org(&self, owner: &TokenOwner, wanted: WantedOrg, idem: Option<Idempotency>) -> Result<Org> {
+    pub async fn create_org(&self, owner: &SignedIn, wanted: WantedOrg, idem: Option<Idempotency>) -> Result<Org> {
         if owner.org_id.is_some() {
             return Err(PeopleError::OneOrg.into());
         }
         model::name::check(&wanted.name).map_err(PeopleError::Name)?;
+        if OrgId::parse(&wanted.name).is_ok() {
+            return Err(PeopleError::Name(format!("`{}` is an id; choose a name", wanted.name)).into());
+        }
         for (name, value) in &wanted.simulation {
             let known = SIMULATION.iter().find(|(known, _)| known == name);
             let (_, most) = known.ok_or_else(|| PeopleError::NoSuchSetting {
@@ -71,6 +78,7 @@ impl Conductor {
             updated_at: now,
         };
         let created = self.store.create_org(org, runner, idem).await?;
+        self.people_changed();
         let id = OrgId::parse(&created.id).map_err(|_| StoreError::corrupt("id of an org"))?;
         Ok(self.store.org(&id).await?)
     }
@@ -79,11 +87,19 @@ impl Conductor {
     pub async fn create_token(
         &self,
         by: &By,
-        role: Role,
+        who: &SignedIn,
         wanted: WantedToken,
         idem: Option<Idempotency>,
     ) -> Result<(NewToken, Timestamp)> {
+        let role = who.role_in(&by.org).unwrap_or(Role::ReadOnly);
+        // A token makes no other one that could outlive it, unless it manages tokens.
+        if role < Role::Admin && !(who.is_whole() && matches!(who.by, Credential::Session(_))) {
+            return Err(PeopleError::NeedsSession.into());
+        }
         model::name::check(&wanted.name).map_err(PeopleError::Name)?;
+        if wanted.runner_id.is_some() && role < Role::Operator {
+            return Err(PeopleError::TelemetryToken.into());
+        }
         if wanted.expires_in_s == Some(0) {
             return Err(PeopleError::Expired.into());
         }
@@ -105,9 +121,22 @@ impl Conductor {
         Ok((new, now))
     }
 
-    /// Revokes a token; at once, and for good.
-    pub async fn revoke_token(&self, by: &By, id: &TokenId) -> Result<Token> {
-        Ok(self.store.revoke_token(&by.org, id, &by.account, self.now()).await?)
+    /// Revokes a token; at once, and for good. Who is no admin revokes only their own.
+    pub async fn revoke_token(&self, by: &By, who: &SignedIn, id: &TokenId) -> Result<Token> {
+        let only_own = who.role_in(&by.org).is_none_or(|role| role < Role::Admin);
+        if only_own && !who.is_whole() {
+            return Err(PeopleError::Narrow.into());
+        }
+        // Those of the account itself are no matter of one org's.
+        let of_account = who.is_whole();
+        let revoked = self.store.revoke_token(&by.org, id, &by.account, (only_own, of_account), self.now()).await;
+        self.people_changed();
+        Ok(revoked?)
+    }
+
+    /// Whoever has looked up a person looks again.
+    pub(crate) fn people_changed(&self) {
+        self.store.notifier().wake(store::topic::PEOPLE.to_owned());
     }
 
     /// Notes when tokens were last used.

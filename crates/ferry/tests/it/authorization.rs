@@ -66,6 +66,9 @@ fn body_of(method: &str, path: &str) -> Value {
         ("post", "/v1/runner-jobs/{runner_job_id}/settle") => json!({ "outcome": "failed" }),
         ("post", "/v1/installs/{install_id}/artifact-syncs") => json!({ "component": "greeting" }),
         ("post", "/v1/source-logins") => json!({ "prefix": "example.com", "username": "u", "password": "secret" }),
+        ("post", "/v1/orgs/current/invites") => json!({ "email": "a@example.com" }),
+        ("patch", "/v1/members/{account_id}") => json!({ "role": "operator" }),
+        ("post", "/v1/sign-in-links") => Value::Null,
         ("post", "/v1/tokens") => json!({ "name": "another", "role": "read-only" }),
         ("patch", "/v1/runners/{runner_id}/settings") => json!({ "drain_s": 1 }),
         ("patch", "/v1/orgs/current/logs") => json!({ "quota_bytes": 0 }),
@@ -110,6 +113,10 @@ fn body_of(method: &str, path: &str) -> Value {
         | (
             "delete",
             "/v1/tokens/{token_id}"
+            | "/v1/members/{account_id}"
+            | "/v1/orgs/current/invites/{invite_id}"
+            | "/v1/account/sessions"
+            | "/v1/account/sessions/{session_id}"
             | "/v1/installs/{install_id}/components/{component}/health/checks/{name}"
             | "/v1/log-streams/{log_stream_id}"
             | "/v1/source-logins/by-prefix"
@@ -198,6 +205,9 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{runner_job_id}", things.job.id.as_str())
         .replace("{log_stream_id}", things.job.log_stream_id.as_str())
         .replace("{token_id}", &things.token)
+        .replace("{account_id}", "acc00000000000000000000000")
+        .replace("{invite_id}", "inv00000000000000000000000")
+        .replace("{session_id}", "ses00000000000000000000000")
         .replace("{component_id}", &things.component)
         .replace("{component_name_or_id}", &things.component)
         .replace("{action_workflow_id}", &things.action)
@@ -359,34 +369,94 @@ async fn no_api_token_opens_a_runner_route() {
     assert_eq!(system.until_over(&job.id).await.status, JobState::Finished);
 }
 
+/// What one asks with.
+#[derive(Clone, Copy)]
+enum By<'a> {
+    Token(&'a str),
+    /// The cookie of a browser.
+    Session(&'a str),
+}
+
+/// As a page of our own asks.
+async fn ask_by(system: &System, by: By<'_>, method: &str, path: &str, body: &Value) -> (StatusCode, Value) {
+    let (url, org) = (&system.control_url, system.org.id.as_str());
+    let cookie = match by {
+        By::Token(token) => return ask(url, method, path, Some(token), Some(org), body).await,
+        By::Session(cookie) => cookie,
+    };
+    let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+    let mut request = http().request(method, format!("{url}{path}")).timeout(Duration::from_secs(5));
+    request =
+        request.header("cookie", cookie).header("origin", url).header(headers::BROWSER, "1").header(headers::ORG, org);
+    if !body.is_null() {
+        request = request.json(body);
+    }
+    let answer = request.send().await.unwrap();
+    let status = answer.status();
+    let live = answer.headers().get("content-type").is_some_and(|v| v == "text/event-stream");
+    if live { (status, Value::Null) } else { (status, answer.json().await.unwrap_or_default()) }
+}
+
+/// A browser session that reaches as far as a token.
+async fn traded(system: &System, token: &str) -> String {
+    let url = &system.control_url;
+    let body = format!("token={token}");
+    let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let request = http.post(format!("{url}/auth/session")).header("origin", url);
+    let answer = request.header("content-type", "application/x-www-form-urlencoded").body(body).send().await.unwrap();
+    let cookies = answer.headers().get_all("set-cookie").iter().map(|it| it.to_str().unwrap());
+    let mut own = cookies.filter(|it| it.starts_with("ferry-dev-")).map(|it| it.split(';').next().unwrap().to_owned());
+    own.next_back().unwrap()
+}
+
+/// Every operation by the four roles, with a token and with a browser's session.
 #[tokio::test]
-async fn roles_bound_what_a_token_may_do() {
+async fn roles_bound_what_tokens_and_sessions_may_do() {
     let system = System::start(options()).await;
     let job = system.script("true").await;
-    let mut tokens = std::collections::BTreeMap::new();
-    for role in [Role::ReadOnly, Role::Operator, Role::Admin] {
+    let (mut tokens, mut sessions) = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());
+    for role in Role::ALL {
         let token = CreateToken { name: role.as_str().into(), role, runner_id: None, expires_in_s: None };
-        tokens.insert(role.as_str(), system.client.create_token(&token).await.unwrap().token.unwrap());
+        let token = system.client.create_token(&token).await.unwrap().token.unwrap();
+        sessions.insert(role.as_str(), traded(&system, &token).await);
+        tokens.insert(role.as_str(), token);
     }
     let things = Things::new(&system, "tok00000000000000000000000".into(), job).await;
-    let rank = |role: &str| ["read-only", "operator", "admin"].iter().position(|r| *r == role);
+    let rank = |role: &str| Role::ALL.iter().position(|known| known.as_str() == role);
+    // What is one's own anybody may change.
+    let own = ["/v1/tokens", "/v1/tokens/{token_id}"];
     for (method, path, role) in operations(&system.control_url).await {
         let Some(needed) = role.as_deref().and_then(rank) else { continue };
         let (filled, body) = (fill(&system, &things, &path), body_of(&method, &path));
-        for (name, token) in &tokens {
-            if rank(name).unwrap() >= needed {
+        let all = tokens.iter().map(|(name, it)| (name, By::Token(it), "token"));
+        for (name, by, how) in all.chain(sessions.iter().map(|(name, it)| (name, By::Session(it), "session"))) {
+            let may = rank(name).unwrap() >= needed;
+            // What may be done is not done here, but for looking.
+            if may && method != "get" {
                 continue;
             }
-            let org = Some(system.org.id.as_str());
-            let (status, answer) = ask(&system.control_url, &method, &filled, Some(token), org, &body).await;
+            let (status, answer) = ask_by(&system, by, &method, &filled, &body).await;
+            if may {
+                assert!(![401, 403].contains(&status.as_u16()), "{method} {path} as {name} by {how}: {answer}");
+                continue;
+            }
             assert_eq!(
                 (status, &answer["code"]),
                 (StatusCode::FORBIDDEN, &json!("forbidden")),
-                "{method} {path} as {name}"
+                "{method} {path} as {name} by {how}"
             );
         }
-        if method != "get" {
+        if method != "get" && !own.contains(&path.as_str()) {
             assert!(needed > 0, "{method} {path} changes something, and read-only may do it");
+        }
+    }
+    // A token that is narrower than its account has no say about the account, and makes none that outlives it.
+    for (method, path) in [("post", "/v1/tokens"), ("get", "/v1/account/sessions"), ("delete", "/v1/account/sessions")]
+    {
+        for by in [By::Token(&tokens["operator"]), By::Session(&sessions["operator"])] {
+            let (status, answer) =
+                ask_by(&system, by, method, path, &json!({ "name": "more", "role": "read-only" })).await;
+            assert_eq!(status, StatusCode::FORBIDDEN, "{method} {path}: {answer}");
         }
     }
     // A token of one org makes no orgs beside it.

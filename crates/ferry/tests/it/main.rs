@@ -31,6 +31,7 @@ mod registry;
 mod registry_clients;
 mod scale;
 mod security;
+mod sign_in;
 mod states;
 mod telemetry;
 mod terraform;

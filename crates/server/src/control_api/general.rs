@@ -59,12 +59,10 @@ async fn version() -> Json<Version> {
 /// The account of the token.
 #[utoipa::path(get, path = "/v1/general/current-user", tag = "general", security(("token" = ["any"])), responses((status = 200, body = Account)))]
 async fn current_user(Caller(owner): Caller) -> Json<Account> {
-    let orgs = owner.members.iter().filter(|m| owner.role_in(&m.org_id).is_some());
-    let permissions: BTreeMap<String, String> = orgs
-        .map(|m| {
-            let all = owner.role_in(&m.org_id).is_some_and(|r| r >= Role::Operator);
-            (m.org_id.to_string(), if all { "all" } else { "read" }.to_owned())
-        })
+    let permissions: BTreeMap<String, String> = owner
+        .orgs()
+        .into_iter()
+        .map(|(org, role)| (org.to_string(), if role >= Role::Operator { "all" } else { "read" }.to_owned()))
         .collect();
     Json(Account {
         id: owner.account.id,

@@ -35,6 +35,8 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(general::routes())
         .merge(people::orgs::routes())
         .merge(people::tokens::routes())
+        .merge(people::members::routes())
+        .merge(people::sessions::routes())
         .merge(apps::routes())
         .merge(apps::configs::routes(limits))
         .merge(apps::components::routes())

@@ -46,7 +46,9 @@ fn json<T: serde::Serialize>(body: &T) -> Bytes {
 impl RunnerApi {
     pub fn new(conductor: Conductor) -> Self {
         let told = (crate::metrics::Metrics::new(), crate::telemetry::Spans::default());
-        Self { state: AppState::new(conductor, Arc::default(), "".into(), told, gate::Gate::default()) }
+        Self {
+            state: AppState::new(conductor, Arc::default(), ("".into(), Arc::default()), told, gate::Gate::default()),
+        }
     }
 
     pub fn conductor(&self) -> &Conductor {

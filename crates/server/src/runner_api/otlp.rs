@@ -103,7 +103,7 @@ async fn bearer(state: &AppState, headers: &HeaderMap) -> ApiResult<(OrgId, Runn
     let now = state.conductor.now();
     match state.store().authenticate_telemetry(token, now).await {
         Ok((id, org, runner)) => {
-            auth::note_use(state, id, now);
+            auth::note_use(state, store::Credential::Token(id));
             Ok((org, runner))
         }
         Err(StoreError::NotFound(_)) => Err(refused("the token is no telemetry token, or is expired or revoked")),

@@ -284,6 +284,8 @@ id_values!(
     OrgId,
     AccountId,
     TokenId,
+    AccountSessionId,
+    InviteId,
     AppId,
     ConfigId,
     SectionId,

@@ -2,6 +2,7 @@
 //! correctness: whoever waits also looks by itself after a while.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt as _;
@@ -40,6 +41,9 @@ pub mod topic {
     pub fn org(id: &model::OrgId) -> String {
         format!("org:{id}")
     }
+
+    /// A session, a token, a member or a role has changed.
+    pub const PEOPLE: &str = "people";
 }
 
 const CHANNEL: &str = "ferry";
@@ -49,9 +53,18 @@ const TOPICS_PER_NOTIFY: usize = 150;
 
 type Topics = Arc<Mutex<HashMap<String, Arc<Notify>>>>;
 
+/// How often sessions, tokens, members and roles have changed, as far as is known here.
+#[derive(Debug, Default)]
+struct People {
+    changes: AtomicU64,
+    /// Nothing that other replicas change is heard of meanwhile.
+    deaf: AtomicBool,
+}
+
 #[derive(Clone)]
 pub struct Notifier {
     topics: Topics,
+    people: Arc<People>,
     remote: Option<mpsc::Sender<String>>,
     _tasks: Arc<Tasks>,
 }
@@ -92,16 +105,25 @@ impl Drop for Subscription {
 
 impl Notifier {
     pub(crate) async fn start(database_url: &str) -> Result<Self> {
-        let topics = Topics::default();
+        let (topics, people) = (Topics::default(), Arc::new(People::default()));
         let (mut remote, mut tasks) = (None, Tasks::default());
         if database_url.starts_with("postgres") {
             let (send, receive) = mpsc::channel(QUEUE);
             let own: Arc<str> = format!("from:{:016x}", u64::from_be_bytes(random())).into();
             tasks.0.push(tokio::spawn(speak(database_url.to_owned(), Arc::clone(&own), receive)).abort_handle());
-            tasks.0.push(tokio::spawn(listen(database_url.to_owned(), own, Arc::clone(&topics))).abort_handle());
+            people.deaf.store(true, Ordering::SeqCst);
+            let heard = Heard { topics: Arc::clone(&topics), people: Arc::clone(&people) };
+            tasks.0.push(tokio::spawn(listen(database_url.to_owned(), own, heard)).abort_handle());
             remote = Some(send);
         }
-        Ok(Self { topics, remote, _tasks: Arc::new(tasks) })
+        Ok(Self { topics, people, remote, _tasks: Arc::new(tasks) })
+    }
+
+    /// A number that rises whenever a session, a token, a member or a role changes anywhere; none while changes of other replicas are
+    /// not heard of.
+    pub fn people_changes(&self) -> Option<u64> {
+        let heard = !self.people.deaf.load(Ordering::SeqCst);
+        heard.then(|| self.people.changes.load(Ordering::SeqCst))
     }
 
     pub fn subscribe(&self, topic: String) -> Subscription {
@@ -112,6 +134,9 @@ impl Notifier {
 
     /// Wakes whoever waits for the topic, here and on the other replicas. Call it after the commit.
     pub fn wake(&self, topic: String) {
+        if topic == topic::PEOPLE {
+            self.people.changes.fetch_add(1, Ordering::SeqCst);
+        }
         wake_local(&self.topics, &topic);
         if let Some(remote) = &self.remote {
             // A full queue loses a wake-up: that costs latency only.
@@ -159,32 +184,47 @@ async fn speak(url: String, own: Arc<str>, mut topics: mpsc::Receiver<String>) {
     }
 }
 
-async fn listen(url: String, own: Arc<str>, topics: Topics) {
+/// Who is told of what other replicas say.
+#[derive(Clone)]
+struct Heard {
+    topics: Topics,
+    people: Arc<People>,
+}
+
+async fn listen(url: String, own: Arc<str>, heard: Heard) {
     loop {
-        if let Err(error) = listen_once(&url, &own, &topics).await {
+        if let Err(error) = listen_once(&url, &own, &heard).await {
             tracing::debug!(%error, "the wake-up connection is made anew");
         }
+        heard.people.deaf.store(true, Ordering::SeqCst);
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
 }
 
-async fn listen_once(url: &str, own: &Arc<str>, topics: &Topics) -> Result<()> {
+async fn listen_once(url: &str, own: &Arc<str>, heard: &Heard) -> Result<()> {
     let (client, mut connection) = connect_plain(url).await?;
-    let (own, woken) = (Arc::clone(own), Arc::clone(topics));
+    let (own, woken) = (Arc::clone(own), heard.clone());
     let driver = tokio::spawn(async move {
         let mut messages = futures::stream::poll_fn(move |cx| connection.poll_message(cx));
         while let Some(Ok(message)) = messages.next().await {
             if let tokio_postgres::AsyncMessage::Notification(note) = message {
                 // An earlier version does not say who speaks: its first word is a topic.
                 if !note.payload().starts_with(&*own) {
-                    note.payload().split(' ').for_each(|topic| wake_local(&woken, topic));
+                    for topic in note.payload().split(' ') {
+                        if topic == topic::PEOPLE {
+                            woken.people.changes.fetch_add(1, Ordering::SeqCst);
+                        }
+                        wake_local(&woken.topics, topic);
+                    }
                 }
             }
         }
     });
     client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
     // Whatever was missed while it was down is looked for again.
-    topics.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|notify| notify.notify_waiters());
+    heard.people.changes.fetch_add(1, Ordering::SeqCst);
+    heard.people.deaf.store(false, Ordering::SeqCst);
+    heard.topics.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|notify| notify.notify_waiters());
     // The client must live as long as the connection.
     let _ = driver.await;
     drop(client);

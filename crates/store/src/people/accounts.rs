@@ -1,10 +1,10 @@
-//! Orgs, accounts, members and API tokens. Tokens are kept as hashes; the token itself is shown once.
+//! Orgs, accounts and API tokens. Tokens are kept as hashes; the token itself is shown once.
 
 use model::runner::RunnerKind;
-use model::{AccountId, Digest, OrgId, Role, RunnerId, Timestamp, TokenId};
+use model::{AccountId, AccountSessionId, Digest, OrgId, Role, RunnerId, Timestamp, TokenId};
 
 use crate::crypto::insert_data_key;
-use crate::db::{Table, Tx, params, select, table};
+use crate::db::{Row, Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
 use crate::runners::{NewRunner, insert_runner};
@@ -39,27 +39,69 @@ pub struct Member {
     pub role: Role,
 }
 
-/// Who a token belongs to, and how far it reaches.
+/// What somebody shows to be let in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Credential {
+    Token(TokenId),
+    Session(AccountSessionId),
+}
+
+/// Who asks, and how far what they show reaches.
 #[derive(Debug, Clone)]
-pub struct TokenOwner {
-    pub token_id: TokenId,
+pub struct SignedIn {
+    pub by: Credential,
+    /// Of the token; empty for a session.
     pub token_name: String,
     pub account: Account,
     /// Only this org, where there is one.
     pub org_id: Option<OrgId>,
     /// At most this role.
     pub role: Role,
+    /// One for each role: an org may be there more than once.
     pub members: Vec<Member>,
 }
 
-impl TokenOwner {
-    /// The role in an org: that of the member, capped by the token.
+impl SignedIn {
+    /// The role in an org: the highest that the account has there, capped by the token.
     pub fn role_in(&self, org: &OrgId) -> Option<Role> {
         if self.org_id.as_ref().is_some_and(|only| only != org) {
             return None;
         }
-        self.members.iter().find(|m| m.org_id == *org).map(|m| m.role.min(self.role))
+        self.members.iter().filter(|m| m.org_id == *org).map(|m| m.role).max().map(|role| role.min(self.role))
     }
+
+    /// Nothing narrows it: a person who is signed in, or a token of the account itself.
+    pub fn is_whole(&self) -> bool {
+        self.org_id.is_none() && self.role == Role::Admin
+    }
+
+    /// The orgs that it reaches, each with the role there.
+    pub fn orgs(&self) -> Vec<(OrgId, Role)> {
+        let mut orgs: Vec<OrgId> = self.members.iter().map(|m| m.org_id.clone()).collect();
+        orgs.dedup();
+        orgs.into_iter().filter_map(|org| self.role_in(&org).map(|role| (org, role))).collect()
+    }
+}
+
+/// Reads who it is: the same columns for tokens and sessions.
+pub(super) fn signed_in(rows: &[Row], by: Credential) -> Result<SignedIn> {
+    let row = rows.first().ok_or(StoreError::NotFound("sign-in"))?;
+    let account = Account { id: row.get("account_id")?, email: row.get("email")?, created_at: row.get("created_at")? };
+    let mut members = Vec::new();
+    for row in rows {
+        if let Some(org_id) = row.get("member_of")? {
+            members.push(Member { org_id, role: row.get("member_role")? });
+        }
+    }
+    let role: Option<Role> = row.get("cap_role")?;
+    Ok(SignedIn {
+        by,
+        token_name: row.get("token_name")?,
+        account,
+        org_id: row.get("cap_org")?,
+        role: role.unwrap_or(Role::Admin),
+        members,
+    })
 }
 
 table! {
@@ -116,25 +158,20 @@ async fn insert_token(tx: &mut Tx<'_>, new: &NewToken, now: Timestamp) -> Result
 
 impl Reader {
     /// Finds the owner of a token that is neither revoked nor expired.
-    pub async fn authenticate(&self, token: &str, now: Timestamp) -> Result<TokenOwner> {
+    pub async fn authenticate(&self, token: &str, now: Timestamp) -> Result<SignedIn> {
         self.main()
-            .glance((hash(token), now), |tx, (hash, now)| { Box::pin(async move {
+            .glance((hash(token), now), |tx, (hash, now)| {
+                Box::pin(async move {
                     let rows = tx
                         .query(
-                            "SELECT t.id, t.org_id, t.role, t.name, a.id AS account_id, a.email, a.created_at, m.org_id AS member_of, m.role AS member_role FROM tokens t JOIN accounts a ON a.id = t.account_id LEFT JOIN members m ON m.account_id = a.id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY m.org_id",
+                            "SELECT t.id, t.org_id AS cap_org, t.role AS cap_role, t.name AS token_name, a.id AS account_id, a.email, a.created_at, m.org_id AS member_of, m.role AS member_role FROM tokens t JOIN accounts a ON a.id = t.account_id LEFT JOIN members m ON m.account_id = a.id WHERE t.hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY m.org_id",
                             params![hash, now],
                         )
                         .await?;
                     let row = rows.first().ok_or(StoreError::NotFound("token"))?;
-                    let account = Account { id: row.get("account_id")?, email: row.get("email")?, created_at: row.get("created_at")? };
-                    let mut members = Vec::new();
-                    for row in &rows {
-                        if let Some(org_id) = row.get("member_of")? {
-                            members.push(Member { org_id, role: row.get("member_role")? });
-                        }
-                    }
-                    Ok(TokenOwner { token_id: row.get("id")?, token_name: row.get("name")?, account, org_id: row.get("org_id")?, role: row.get("role")?, members })
-                }) })
+                    signed_in(&rows, Credential::Token(row.get("id")?))
+                })
+            })
             .await
     }
 
@@ -161,27 +198,36 @@ impl Reader {
             .await
     }
 
-    /// Tokens that are good for this org alone, and those of the account itself, which are good for all its orgs.
-    pub async fn tokens(&self, org: &OrgId, account: &AccountId, offset: u64, limit: u64) -> Result<Vec<Token>> {
+    /// Tokens that are good for this org alone, and those of the account itself, which are good for all its orgs. Who manages no tokens
+    /// sees their own.
+    pub async fn tokens(
+        &self,
+        org: &OrgId,
+        account: &AccountId,
+        only_own: bool,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<Token>> {
         self.main()
-            .read((org.clone(), account.clone(), offset, limit), |tx, (org, account, offset, limit)| {
+            .read((org.clone(), account.clone(), only_own, offset, limit), |tx, (org, account, only_own, offset, limit)| {
                 Box::pin(async move {
                     let sql = select!(
                         Token,
-                        "WHERE org_id = $1 OR (org_id IS NULL AND account_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
+                        "WHERE ((org_id = $1 AND $5 = 0) OR ((org_id IS NULL OR org_id = $1) AND account_id = $2)) ORDER BY id DESC LIMIT $3 OFFSET $4"
                     );
-                    tx.query(sql, params![&org, &account, limit, offset]).await?.iter().map(Token::from_row).collect()
+                    let rows = tx.query(sql, params![&org, &account, limit, offset, only_own]).await?;
+                    rows.iter().map(Token::from_row).collect()
                 })
             })
             .await
     }
 
     /// Whether a token is neither revoked nor expired: asked again and again while something long is sent to its owner.
-    pub async fn token_is_good(&self, id: &TokenId, now: Timestamp) -> Result<bool> {
+    pub(crate) async fn token_is_good(&self, id: &TokenId, org: &OrgId, now: Timestamp) -> Result<bool> {
         self.main()
-            .glance((id.clone(), now), |tx, (id, now)| { Box::pin(async move {
-                    let sql = "SELECT id FROM tokens WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";
-                    Ok(tx.get(sql, params![&id, now]).await?.is_some())
+            .glance((id.clone(), org.clone(), now), |tx, (id, org, now)| { Box::pin(async move {
+                    let sql = "SELECT t.id FROM tokens t WHERE t.id = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) AND EXISTS (SELECT 1 FROM members m WHERE m.account_id = t.account_id AND m.org_id = $3)";
+                    Ok(tx.get(sql, params![&id, now, org]).await?.is_some())
                 }) })
             .await
     }
@@ -292,13 +338,22 @@ impl Store {
             .await
     }
 
-    pub async fn revoke_token(&self, org: &OrgId, id: &TokenId, account: &AccountId, now: Timestamp) -> Result<Token> {
+    /// Revokes a token of the org, with `only_own` one that is the account's own, and with `of_account` also one that is good for all
+    /// its orgs.
+    pub async fn revoke_token(
+        &self,
+        org: &OrgId,
+        id: &TokenId,
+        account: &AccountId,
+        (only_own, of_account): (bool, bool),
+        now: Timestamp,
+    ) -> Result<Token> {
         self.main()
-            .write((org.clone(), id.clone(), account.clone(), now), |tx, (org, id, account, now)| { Box::pin(async move {
+            .write((org.clone(), id.clone(), account.clone(), (only_own, of_account), now), |tx, (org, id, account, (only_own, of_account), now)| { Box::pin(async move {
                     let changed = tx
                         .exec(
-                            "UPDATE tokens SET revoked_at = $4 WHERE id = $1 AND (org_id = $2 OR (org_id IS NULL AND account_id = $3)) AND revoked_at IS NULL",
-                            params![&id, &org, &account, now],
+                            "UPDATE tokens SET revoked_at = $4 WHERE id = $1 AND ((org_id = $2 AND ($5 = 0 OR account_id = $3)) OR (org_id IS NULL AND account_id = $3 AND $6 = 1)) AND revoked_at IS NULL",
+                            params![&id, &org, &account, now, only_own, of_account],
                         )
                         .await?;
                     if changed > 0 {
@@ -313,9 +368,9 @@ impl Store {
                         record(tx, note).await?;
                     }
                     let sql = select!(Token,
-                        "WHERE id = $1 AND (org_id = $2 OR (org_id IS NULL AND account_id = $3))"
+                        "WHERE id = $1 AND ((org_id = $2 AND ($4 = 0 OR account_id = $3)) OR (org_id IS NULL AND account_id = $3 AND $5 = 1))"
                     );
-                    Token::from_row(&tx.get(sql, params![&id, &org, &account]).await?.ok_or(StoreError::NotFound("token"))?)
+                    Token::from_row(&tx.get(sql, params![&id, &org, &account, only_own, of_account]).await?.ok_or(StoreError::NotFound("token"))?)
                 }) })
             .await
     }

@@ -3,3 +3,6 @@
 //! No rules about who may do what: roles are in `model`, and the routes name them.
 
 pub(crate) mod accounts;
+pub(crate) mod identities;
+pub(crate) mod members;
+pub(crate) mod sessions;

@@ -134,6 +134,21 @@ impl Store {
                 changes.push((sql, params![fingerprint, master, fresh]));
             }
         }
+        for row in self
+            .main()
+            .query("SELECT issuer, subject, refresh FROM identities WHERE refresh IS NOT NULL", vec![])
+            .await?
+        {
+            let (issuer, subject): (String, String) = (row.get("issuer")?, row.get("subject")?);
+            let sealed: Vec<u8> = row.get("refresh")?;
+            let Some(plain) = self.open_from_browser(crate::people::identities::SEALED, &sealed) else { continue };
+            let sql = "UPDATE identities SET refresh = $3 WHERE issuer = $1 AND subject = $2";
+            let fresh = self.seal_for_browser(crate::people::identities::SEALED, &plain);
+            let key = |sealed: &[u8]| sealed.split(|b| *b == b':').next().map(<[u8]>::to_vec);
+            if key(&fresh) != key(&sealed) {
+                changes.push((sql, params![issuer, subject, fresh]));
+            }
+        }
         let count = changes.len() as u64;
         self.main()
             .write(changes, |tx, changes| {

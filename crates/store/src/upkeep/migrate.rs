@@ -48,6 +48,7 @@ impl Set {
                 step!("main_0013_leases"),
                 step!("main_0014_uploads"),
                 step!("main_0015_health"),
+                step!("main_0016_people"),
             ],
             Self::Logs => vec![step!("logs_0001_init"), step!("logs_0002_keeping"), step!("logs_0003_telemetry")],
         }

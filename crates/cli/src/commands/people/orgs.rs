@@ -4,6 +4,7 @@ use api::client::Client;
 use api::control::{CreateOrg, Org, UpdateLogKeeping};
 
 use crate::args::{Global, Orgs};
+use crate::commands::people::members;
 use crate::commands::{connect, sign_in, suggestion, target};
 use crate::context::{self, Target};
 use crate::error::{CliError, Exit, Result};
@@ -49,6 +50,9 @@ pub(crate) async fn run(global: &Global, out: &Output, command: Orgs) -> Result<
                 show(out, &org)?;
             }
         }
+        Orgs::Invite { email, role } => return members::invite(&connect(global).await?, out, email, role).await,
+        Orgs::Invites => return members::invites(&connect(global).await?, out).await,
+        Orgs::RevokeInvite { invite, yes } => return members::revoke(&connect(global).await?, out, &invite, yes).await,
         Orgs::Logs { retention, quota } => {
             let client = connect(global).await?;
             let wanted = UpdateLogKeeping { retention_s: retention.map(|r| r.as_secs()), quota_bytes: quota };

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::query::{LogQuery, lines, step_name};
 use super::source::{Part, Source};
 use crate::AppState;
-use crate::auth::{Reader, TokenWatch};
+use crate::auth::{CredentialWatch, Reader};
 use crate::control_api::apps::Search;
 use crate::control_api::events::{KEEP_ALIVE, position, stream_of};
 use crate::error::{ApiError, ApiResult};
@@ -87,7 +87,7 @@ struct Tail {
     /// What was printed since then is not wanted.
     past: bool,
     send: mpsc::Sender<sse::Event>,
-    watch: TokenWatch,
+    watch: CredentialWatch,
 }
 
 impl Tail {

@@ -2,5 +2,7 @@
 //! Clients call them.
 //! No rules: handlers parse, authorize and render.
 
+pub(crate) mod members;
 pub(crate) mod orgs;
+pub(crate) mod sessions;
 pub(crate) mod tokens;

@@ -4,13 +4,13 @@ use api::control::{CreateToken, Token};
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use model::TokenId;
+use model::{Role, TokenId};
 use store::StoreError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::AppState;
-use crate::auth::Admin;
+use crate::auth::Reader;
 use crate::error::ApiResult;
 use crate::request::{Create, List, Page, Params};
 
@@ -35,18 +35,19 @@ fn wire(token: store::Token) -> Token {
     }
 }
 
-/// The tokens that are good for this org alone, and your own.
-#[utoipa::path(get, path = "/v1/tokens", tag = "tokens", security(("token" = ["admin"])), params(("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query)), responses((status = 200, body = [Token])))]
-async fn list(State(state): State<AppState>, Admin(at): Admin, Params(page): Params<Page>) -> ApiResult<List<Token>> {
-    let tokens = state.store().tokens(&at.org, &at.owner.account.id, page.offset(), page.fetch()).await?;
+/// The tokens that are good for this org alone, and your own; who is no admin sees only their own.
+#[utoipa::path(get, path = "/v1/tokens", tag = "tokens", security(("token" = ["read-only"])), params(("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query)), responses((status = 200, body = [Token])))]
+async fn list(State(state): State<AppState>, Reader(at): Reader, Params(page): Params<Page>) -> ApiResult<List<Token>> {
+    let tokens =
+        state.store().tokens(&at.org, &at.owner.account.id, at.role < Role::Admin, page.offset(), page.fetch()).await?;
     Ok(List::new(tokens.into_iter().map(wire).collect(), page))
 }
 
-/// Makes a token for this org. The answer is the only place where it can be read.
-#[utoipa::path(post, path = "/v1/tokens", tag = "tokens", security(("token" = ["admin"])), request_body = CreateToken, responses((status = 201, body = Token)))]
+/// Makes a token of yours for this org, with your role at most. The answer is the only place where it can be read.
+#[utoipa::path(post, path = "/v1/tokens", tag = "tokens", security(("token" = ["read-only"])), request_body = CreateToken, responses((status = 201, body = Token)))]
 async fn create(
     State(state): State<AppState>,
-    Admin(at): Admin,
+    Reader(at): Reader,
     request: Create<CreateToken>,
 ) -> ApiResult<(StatusCode, Json<Token>)> {
     let idem = request.idempotency(&at.owner.account.id);
@@ -56,7 +57,7 @@ async fn create(
         expires_in_s: request.value.expires_in_s,
         runner_id: request.value.runner_id,
     };
-    let (new, now) = state.conductor.create_token(&at.by(), at.role, wanted, idem).await?;
+    let (new, now) = state.conductor.create_token(&at.by(), &at.owner, wanted, idem).await?;
     let answer = Token {
         id: new.id.clone(),
         name: new.name.clone(),
@@ -74,9 +75,9 @@ async fn create(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-/// Revokes a token; at once, and for good.
-#[utoipa::path(delete, path = "/v1/tokens/{token_id}", tag = "tokens", security(("token" = ["admin"])), params(("token_id" = String, Path)), responses((status = 200, body = Token), (status = 404, body = api::ErrorBody)))]
-async fn revoke(State(state): State<AppState>, Admin(at): Admin, Path(id): Path<String>) -> ApiResult<Json<Token>> {
+/// Revokes a token; at once, and for good. Who is no admin revokes only their own.
+#[utoipa::path(delete, path = "/v1/tokens/{token_id}", tag = "tokens", security(("token" = ["read-only"])), params(("token_id" = String, Path)), responses((status = 200, body = Token), (status = 404, body = api::ErrorBody)))]
+async fn revoke(State(state): State<AppState>, Reader(at): Reader, Path(id): Path<String>) -> ApiResult<Json<Token>> {
     let id = TokenId::parse(&id).map_err(|_| StoreError::NotFound("token"))?;
-    Ok(Json(wire(state.conductor.revoke_token(&at.by(), &id).await?)))
+    Ok(Json(wire(state.conductor.revoke_token(&at.by(), &at.owner, &id).await?)))
 }

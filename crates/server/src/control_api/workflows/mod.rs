@@ -9,7 +9,7 @@ pub(crate) mod runbooks;
 
 use std::collections::HashMap;
 
-use api::{control as wire, headers};
+use api::{ErrorCode, control as wire, headers};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
@@ -17,7 +17,7 @@ use conductor::{Body, Document, Loaded, NewWorkflow};
 use config::ComponentKind;
 use engine::{Event, OnError, Response, Step, Work, WorkflowKind};
 use http::StatusCode;
-use model::{StepId, Timestamp, WorkflowId, id};
+use model::{Role, StepId, Timestamp, WorkflowId, id};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::{Install, StoreError, WorkflowRow};
@@ -25,7 +25,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::AppState;
-use crate::auth::{InOrg, Operator, Reader};
+use crate::auth::{Approver, InOrg, Operator, Reader};
 use crate::control_api::apps::action_workflows::view;
 use crate::control_api::installs::inputs::HIDDEN;
 use crate::control_api::workflows::deploys::{DEPLOY, SANDBOX_RUN};
@@ -600,10 +600,10 @@ async fn contents(
 }
 
 /// Says what shall become of a plan. The approval's id is the digest of the plan: another plan is refused.
-#[utoipa::path(post, path = "/v1/workflows/{workflow_id}/steps/{step_id}/approvals/{approval_id}/response", tag = "workflows", security(("token" = ["operator"])), params(("workflow_id" = String, Path), ("step_id" = String, Path), ("approval_id" = String, Path)), request_body = wire::CreateStepApprovalResponse, responses((status = 201, body = wire::StepApprovalResponse), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
+#[utoipa::path(post, path = "/v1/workflows/{workflow_id}/steps/{step_id}/approvals/{approval_id}/response", tag = "workflows", security(("token" = ["approver"])), params(("workflow_id" = String, Path), ("step_id" = String, Path), ("approval_id" = String, Path)), request_body = wire::CreateStepApprovalResponse, responses((status = 201, body = wire::StepApprovalResponse), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody), (status = 409, body = api::ErrorBody)))]
 async fn answer(
     State(state): State<AppState>,
-    Operator(at): Operator,
+    Approver(at): Approver,
     Path((workflow, step, approval)): Path<(String, String, String)>,
     request: Create<wire::CreateStepApprovalResponse>,
 ) -> ApiResult<(StatusCode, Json<wire::StepApprovalResponse>)> {
@@ -612,6 +612,13 @@ async fn answer(
         let known: Vec<&str> = Response::ALL.iter().map(|known| known.as_str()).collect();
         ApiError::invalid(format!("there is no response `{}`; use {}", said.response_type, known.join(", ")))
     })?;
+    // Trying again and going on without a step are work, not approval.
+    if at.role < Role::Operator && !matches!(response, Response::Approve | Response::Deny) {
+        return Err(ApiError::new(
+            ErrorCode::Forbidden,
+            "an approver may approve or deny; this needs the role operator",
+        ));
+    }
     let step = step_id(&step)?;
     let event =
         Event::Answered { step: step.clone(), response, digest: Some(approval), by: at.who(), note: said.note.clone() };

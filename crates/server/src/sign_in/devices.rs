@@ -1,0 +1,189 @@
+//! The pages on which a person lets a CLI in: by the code that it shows, or from the browser of the same machine.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::get;
+use conductor::Visitor;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use store::StoreError;
+
+use super::From;
+use super::limiter::Tried;
+use super::pages::{button, escape, page, page_to, trouble};
+use super::routes::{LOGIN, encoded, failed, form, person, roles, shown_time, welcome};
+use crate::AppState;
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route("/device", get(device).post(answer_device)).route("/auth/cli", get(cli_page).post(let_cli_in))
+}
+
+fn device_page(status: StatusCode, trouble: &str) -> Response {
+    let said =
+        if trouble.is_empty() { String::new() } else { format!("<p class=bad role=alert>{}</p>", escape(trouble)) };
+    let body = format!(
+        "{said}<p>Type the code that <code>ferry auth login</code> shows on the other machine.</p><form method=post action=/device><label for=code>Code</label><input id=code name=code autocomplete=off autocapitalize=characters spellcheck=false maxlength=20 required autofocus><button class=main>Continue</button></form>"
+    );
+    page(status, "Sign a CLI in", &body)
+}
+
+async fn device(State(state): State<AppState>, From(from): From, headers: HeaderMap) -> Response {
+    if let Err(refused) = welcome(&state, &from) {
+        return *refused;
+    }
+    match person(&state, &headers, "/device").await {
+        Ok(_) => device_page(StatusCode::OK, ""),
+        Err(elsewhere) => elsewhere,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct DeviceForm {
+    code: String,
+    #[serde(default)]
+    answer: String,
+}
+
+async fn answer_device(State(state): State<AppState>, From(from): From, headers: HeaderMap, body: Bytes) -> Response {
+    if let Err(refused) = welcome(&state, &from) {
+        return *refused;
+    }
+    let sent: DeviceForm = match form(&state, &headers, &body) {
+        Ok(sent) => sent,
+        Err(refused) => return *refused,
+    };
+    let who = match person(&state, &headers, "/device").await {
+        Ok(who) => who,
+        Err(elsewhere) => return elsewhere,
+    };
+    let account = who.account.id.as_str();
+    for (tried, key) in [(Tried::Typing, account), (Tried::Guessing, from.address.as_str())] {
+        if let Err(error) = state.limits.check(tried, key) {
+            return failed(error, ("/device", "Back"));
+        }
+    }
+    let found = match sent.answer.as_str() {
+        "" => state.conductor.device_of(&sent.code).await,
+        answer => state.conductor.answer_device(&who, &sent.code, answer == "yes").await,
+    };
+    match (found, sent.answer.as_str()) {
+        (Ok(login), "") => {
+            let names = state.store().orgs_of(&who.account.id).await.unwrap_or_default();
+            let body = format!(
+                "<p>The CLI on <b>{}</b> (address {}) asked {} to sign in as <b>{}</b>. It would have: {}.</p><p class=dim>Continue only if you started it yourself.</p>{}{}",
+                escape(&login.host),
+                escape(&login.address),
+                shown_time(login.created_at),
+                escape(&who.account.email),
+                escape(&roles(&who, &names)),
+                button("/device", &[("code", &sent.code), ("answer", "yes")], "Sign this CLI in", "main"),
+                button("/device", &[("code", &sent.code), ("answer", "no")], "Refuse", ""),
+            );
+            page(StatusCode::OK, "Sign a CLI in", &body)
+        }
+        (Ok(_), "yes") => page(StatusCode::OK, "The CLI is signed in", "<p>You can close this page.</p>"),
+        (Ok(_), _) => page(StatusCode::OK, "Refused", "<p>The CLI was not signed in.</p>"),
+        (Err(conductor::Error::Store(StoreError::NotFound(_))), _) => {
+            state.limits.count(Tried::Typing, account);
+            state.limits.count(Tried::Guessing, &from.address);
+            device_page(StatusCode::NOT_FOUND, "no CLI waits with this code; codes are good for 10 minutes")
+        }
+        (Err(error), _) => failed(error, ("/device", "Back")),
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Loopback {
+    port: u16,
+    state: String,
+    challenge: String,
+    #[serde(default)]
+    host: String,
+}
+
+impl Loopback {
+    /// The address that the CLI listens on.
+    fn target(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn is_whole(&self) -> bool {
+        let good = |text: &str, most: usize| {
+            (16..=most).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        };
+        self.port >= 1024 && good(&self.state, 128) && good(&self.challenge, 64)
+    }
+}
+
+/// A CLI of this machine asks to be let in.
+async fn cli_page(
+    State(state): State<AppState>,
+    From(from): From,
+    headers: HeaderMap,
+    Query(asked): Query<Loopback>,
+) -> Response {
+    if let Err(refused) = welcome(&state, &from) {
+        return *refused;
+    }
+    if !asked.is_whole() {
+        return trouble(StatusCode::BAD_REQUEST, "the CLI's link is not complete; run `ferry auth login` again", LOGIN);
+    }
+    let port = asked.port.to_string();
+    let fields =
+        [("port", port.as_str()), ("state", &asked.state), ("challenge", &asked.challenge), ("host", &asked.host)];
+    let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let who = match person(&state, &headers, &format!("/auth/cli?{query}")).await {
+        Ok(who) => who,
+        Err(elsewhere) => return elsewhere,
+    };
+    let names = state.store().orgs_of(&who.account.id).await.unwrap_or_default();
+    let body = format!(
+        "<p>The CLI on <b>{}</b> asks to sign in as <b>{}</b>. It would have: {}.</p><p class=dim>Continue only if you started it yourself.</p>{}",
+        escape(&asked.host),
+        escape(&who.account.email),
+        escape(&roles(&who, &names)),
+        button("/auth/cli", &fields, "Sign this CLI in", "main"),
+    );
+    page_to(StatusCode::OK, "Sign the CLI in", &body, &format!(" {}", asked.target()))
+}
+
+async fn let_cli_in(State(state): State<AppState>, From(from): From, headers: HeaderMap, body: Bytes) -> Response {
+    #[derive(Deserialize)]
+    struct Sent {
+        port: String,
+        state: String,
+        challenge: String,
+        #[serde(default)]
+        host: String,
+    }
+    if let Err(refused) = welcome(&state, &from) {
+        return *refused;
+    }
+    let sent: Sent = match form(&state, &headers, &body) {
+        Ok(sent) => sent,
+        Err(refused) => return *refused,
+    };
+    let who = match person(&state, &headers, "/account").await {
+        Ok(who) => who,
+        Err(elsewhere) => return elsewhere,
+    };
+    let asked = Loopback {
+        port: sent.port.parse().unwrap_or(0),
+        state: sent.state,
+        challenge: sent.challenge,
+        host: sent.host,
+    };
+    if !asked.is_whole() {
+        return trouble(StatusCode::BAD_REQUEST, "the CLI's link is not complete; run `ferry auth login` again", LOGIN);
+    }
+    let visitor = Visitor { name: asked.host.clone(), address: from.address };
+    match state.conductor.let_in_loopback(&who, &asked.challenge, &visitor).await {
+        Ok(code) => {
+            let to = format!("{}/?code={}&state={}", asked.target(), encoded(&code), encoded(&asked.state));
+            super::guarded(Redirect::to(&to).into_response(), &format!(" {}", asked.target()))
+        }
+        Err(error) => failed(error, ("/account", "Back")),
+    }
+}
