@@ -168,7 +168,7 @@ impl FromRequestParts<AppState> for Caller {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let refused = |text: &str| {
             ApiError::new(ErrorCode::Unauthenticated, text)
-                .hint("sign in with `ferry auth login`, or send `Authorization: Bearer TOKEN`")
+                .hint("sign in with `ferry auth login`, or in the browser; programs send `Authorization: Bearer TOKEN`")
         };
         let Some(header) = parts.headers.get(AUTHORIZATION) else {
             let Some(who) = identify_browser(state, &parts.headers).await? else {
@@ -184,6 +184,7 @@ impl FromRequestParts<AppState> for Caller {
         let token = bearer(header).ok_or_else(|| refused("the Authorization header is not `Bearer TOKEN`"))?;
         match identify_bearer(state, token).await {
             Ok(who) => Ok(Self(who)),
+            Err(StoreError::NotFound(_)) if token.starts_with("fra_") => Err(refused("this sign-in has ended")),
             Err(StoreError::NotFound(_)) => Err(refused("the token is unknown, expired or revoked")),
             Err(other) => Err(other.into()),
         }

@@ -186,6 +186,10 @@ impl Provider {
         if !self.issuer.starts_with("https://") && !loopback.iter().any(|start| self.issuer.starts_with(start)) {
             bail!("{of}: the issuer `{}` must be an https URL", self.issuer);
         }
+        if let Some(domain) = self.allowed_domains.iter().find(|it| it.is_empty() || it.contains(['@', '*', ' ', '/']))
+        {
+            bail!("{of}: allowed_domains has `{domain}`; give whole domains, such as `example.com`");
+        }
         if self.client_secret.is_some() && self.client_secret_file.is_some() {
             bail!("{of}: give client_secret or client_secret_file, not both");
         }
@@ -551,7 +555,8 @@ impl ServerConfig {
         config.check()?;
         for provider in &mut config.auth.providers {
             if let Some(file) = &provider.client_secret_file {
-                provider.client_secret = Some(fs_err::read_to_string(file)?.trim().to_owned());
+                let of = || format!("auth.providers: client_secret_file of `{}`", provider.name);
+                provider.client_secret = Some(fs_err::read_to_string(file).with_context(of)?.trim().to_owned());
             }
         }
         Ok((config, explained))
@@ -564,6 +569,11 @@ impl ServerConfig {
         }
         if self.tls.cert_file.as_os_str().is_empty() != self.tls.key_file.as_os_str().is_empty() {
             bail!("tls: give both cert_file and key_file, or neither");
+        }
+        for (key, url) in [("control", &self.control.public_url), ("runner", &self.runner.public_url)] {
+            if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
+                bail!("{key}.public_url is `{url}`; give a URL such as https://ferry.example.com");
+            }
         }
         if !matches!(self.builds.launcher.as_str(), "process" | "none") {
             bail!("builds.launcher is `{}`; use `process` or `none`", self.builds.launcher);

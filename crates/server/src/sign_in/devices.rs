@@ -96,8 +96,11 @@ async fn answer_device(State(state): State<AppState>, From(from): From, headers:
 
 #[derive(Debug, Clone, Deserialize)]
 struct Loopback {
+    #[serde(default)]
     port: u16,
+    #[serde(default)]
     state: String,
+    #[serde(default)]
     challenge: String,
     #[serde(default)]
     host: String,

@@ -45,7 +45,7 @@ async fn look(state: &AppState) -> conductor::Result<()> {
                 }
                 Err(OidcError::Refused { .. }) => state.conductor.groups_refused(one).await?,
                 // Asked again in a few minutes.
-                Err(OidcError::Away { .. } | OidcError::Untrusted { .. }) => {}
+                Err(OidcError::Away { .. } | OidcError::Setup { .. } | OidcError::Untrusted { .. }) => {}
             }
         }
         if due.len() < AT_ONCE as usize {

@@ -95,6 +95,14 @@ impl Web {
         self.origins.iter().any(|own| own == origin)
     }
 
+    /// Whether a browser of this machine came by another name than our own.
+    fn is_elsewhere(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(http::header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let own = self.base_url.split_once("://").map_or("", |(_, rest)| rest);
+        let name = |authority: &str| authority.rsplit_once(':').map_or(authority, |(name, _)| name).to_owned();
+        !host.is_empty() && host != own && is_loopback(&name(host)) && is_loopback(&name(own))
+    }
+
     fn provider(&self, name: &str) -> Option<&oidc::Provider> {
         self.providers.iter().find(|provider| provider.config.name == name)
     }

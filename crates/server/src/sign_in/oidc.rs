@@ -76,6 +76,8 @@ type OidcClient = Client<
 pub(crate) enum OidcError {
     #[error("{provider} can't be reached right now ({why}); try again in a minute")]
     Away { provider: String, why: String },
+    #[error("the sign-in with {provider} is set up wrongly ({why}); tell the administrator of this server")]
+    Setup { provider: String, why: String },
     #[error("{provider} refused: {why}")]
     Refused { provider: String, why: String },
     #[error("what {provider} sent can't be trusted: {why}")]
@@ -145,8 +147,13 @@ impl Provider {
     }
 
     fn away(&self, why: impl std::fmt::Display) -> OidcError {
-        tracing::warn!(provider = self.config.name, %why, "a provider can't be reached");
+        tracing::warn!(provider = self.config.name, issuer = self.config.issuer, %why, "a provider can't be reached");
         OidcError::Away { provider: self.title(), why: why.to_string() }
+    }
+
+    fn set_up_wrongly(&self, why: impl std::fmt::Display) -> OidcError {
+        tracing::error!(provider = self.config.name, issuer = self.config.issuer, %why, "a provider is set up wrongly");
+        OidcError::Setup { provider: self.title(), why: why.to_string() }
     }
 
     fn untrusted(&self, why: impl std::fmt::Display) -> OidcError {
@@ -155,7 +162,7 @@ impl Provider {
     }
 
     async fn fetch(http: reqwest::Client, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let fault = |e: reqwest::Error| HttpError(e.without_url().to_string());
+        let fault = |e: reqwest::Error| HttpError(chain(&e.without_url()));
         let (parts, body) = request.into_parts();
         let sent = http.request(parts.method, parts.uri.to_string()).headers(parts.headers).body(body).send();
         let mut answer = sent.await.map_err(fault)?;
@@ -191,6 +198,10 @@ impl Provider {
             // Its keys of an hour ago are better than none.
             Err(error) => match slot.as_ref() {
                 Some(known) if !fresh => Ok(Arc::clone(known)),
+                // Its answer came, and speaks of another issuer.
+                _ if matches!(error, openidconnect::DiscoveryError::Validation(_)) => {
+                    Err(self.set_up_wrongly(format!("`issuer` is {}: {}", self.config.issuer, chain(&error))))
+                }
                 _ => Err(self.away(chain(&error))),
             },
         }
@@ -255,7 +266,12 @@ impl Provider {
         match error {
             // A server that is busy, or does not know us any more, has said nothing about the person.
             RequestTokenError::ServerResponse(told) if *told.error() != CoreErrorResponseType::InvalidGrant => {
-                self.away(told)
+                match told.error() {
+                    CoreErrorResponseType::InvalidClient | CoreErrorResponseType::UnauthorizedClient => {
+                        self.set_up_wrongly(told)
+                    }
+                    _ => self.away(told),
+                }
             }
             RequestTokenError::ServerResponse(told) => {
                 tracing::info!(provider = self.config.name, error = %told, "a provider refused");

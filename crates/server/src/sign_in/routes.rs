@@ -17,6 +17,7 @@ use store::{Credential, SessionKind, SignedIn, StoreError};
 
 use super::flow::{FLOW_S, Flow};
 use super::limiter::Tried;
+use super::oidc::OidcError;
 use super::pages::{button, escape, page, trouble};
 use super::{From, cli, devices, is_own_form, local_path};
 use crate::AppState;
@@ -119,6 +120,10 @@ async fn login(
         return *refused;
     }
     let to = local_path(&wanted.return_to);
+    // Cookies belong to a host: a sign-in that begins at another name of this machine would not come back to it.
+    if state.web.is_elsewhere(&headers) {
+        return Redirect::to(&format!("{}/login?return_to={}", state.web.base_url, encoded(&to))).into_response();
+    }
     let mut body = String::new();
     match identify_browser(&state, &headers).await {
         Ok(Some(_)) => return Redirect::to(&to).into_response(),
@@ -136,7 +141,7 @@ async fn login(
             write!(body, "<a class=b href=\"{}\">Sign in with {}</a>", escape(&href), escape(provider.config.title()));
     }
     if state.web.providers.is_empty() {
-        body.push_str("<p class=dim>No identity provider is configured here. Use a one-time link (<code>ferry auth link</code>), or an API token.</p>");
+        body.push_str("<p class=dim>No identity provider is configured here. Use an API token or a one-time link: <code>ferry auth link</code> prints one where the CLI is signed in, <code>ferry admin sign-in-link</code> on the server's machine.</p>");
     }
     let _ = write!(
         body,
@@ -224,7 +229,7 @@ async fn callback(
     };
     let vouched = match provider.finish(code, &flow.nonce, &flow.verifier).await {
         Ok(vouched) => vouched,
-        Err(error @ super::oidc::OidcError::Away { .. }) => {
+        Err(error @ (OidcError::Away { .. } | OidcError::Setup { .. })) => {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
         }
         Err(error) => return refuse(StatusCode::FORBIDDEN, &error.to_string()),
@@ -414,6 +419,16 @@ async fn take_invite(State(state): State<AppState>, From(from): From, headers: H
         Err(error) => return failed(error, LOGIN),
     };
     if let Some(who) = who {
+        // Its button would use the invite up for an account that has no use for it.
+        if let Ok((invite, org)) = state.store().invite_of_link(&sent.t, state.conductor.now()).await
+            && who.role_in(&invite.org_id).is_some_and(|role| role >= invite.role)
+        {
+            let text = format!(
+                "you are signed in as {}, who belongs to {org} already; to accept it as somebody else, sign out first or use another browser",
+                who.account.email
+            );
+            return trouble(StatusCode::CONFLICT, &text, ("/account", "Your account"));
+        }
         return match state.conductor.accept_invite(&who, &sent.t).await {
             Ok(()) => Redirect::to("/account").into_response(),
             Err(error) => failed(error, ("/account", "Your account")),

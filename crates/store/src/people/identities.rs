@@ -222,11 +222,13 @@ impl Store {
                     if changed == 0 {
                         return Ok(false);
                     }
-                    let taken = take_roles(tx, &due.account_id, &due.provider, roles, *now).await?;
+                    // Before the roles go: the orgs are to hear of it.
                     if ended {
                         let why = "the provider refused to renew it";
-                        end_sessions(tx, &due.account_id, None, Some(&due.provider), why, *now).await?;
+                        let of = Some(due.provider.as_str());
+                        end_sessions(tx, &due.account_id, None, of, ("ferry", why), *now).await?;
                     }
+                    let taken = take_roles(tx, &due.account_id, &due.provider, roles, *now).await?;
                     Ok(taken || ended)
                 })
             })
@@ -254,7 +256,7 @@ impl Store {
                         let (account, provider): (AccountId, String) = (row.get("account_id")?, row.get("provider")?);
                         if !known.contains(&provider) {
                             let why = "its provider is not configured any more";
-                            end_sessions(tx, &account, None, Some(&provider), why, *now).await?;
+                            end_sessions(tx, &account, None, Some(&provider), ("ferry", why), *now).await?;
                         }
                     }
                     Ok(())
@@ -270,7 +272,7 @@ impl Store {
             .write((account.clone(), data, now), |tx, (account, data, now)| {
                 Box::pin(async move {
                     let subject = ("account", account.as_str());
-                    record_everywhere(tx, account, "person.refused", subject, data, *now).await
+                    record_everywhere(tx, account, account.as_str(), "person.refused", subject, data, *now).await
                 })
             })
             .await

@@ -362,7 +362,7 @@ impl Store {
                     for row in &rows {
                         sources.push(row.get::<String>("source")?);
                     }
-                    end_sessions(tx, account, None, None, "an admin has signed the person out", *now).await?;
+                    end_sessions(tx, account, None, None, (by.as_str(), "an admin has signed the person out"), *now).await?;
                     revoke_invites(tx, org, account, *now).await?;
                     tx.exec(
                         "UPDATE invites SET revoked_at = $3 WHERE org_id = $1 AND email = (SELECT email FROM accounts WHERE id = $2) AND accepted_at IS NULL AND revoked_at IS NULL",

@@ -147,6 +147,7 @@ const SLOW_DOWN_S: u64 = 5;
 pub(super) async fn record_everywhere(
     tx: &mut Tx<'_>,
     account: &AccountId,
+    actor: &str,
     kind: &'static str,
     subject: (&'static str, &str),
     data: &serde_json::Value,
@@ -155,7 +156,7 @@ pub(super) async fn record_everywhere(
     let rows = tx.query("SELECT DISTINCT org_id FROM members WHERE account_id = $1", params![account]).await?;
     for row in rows {
         let org: OrgId = row.get("org_id")?;
-        record(tx, Note { org: &org, now, kind, subject, actor: account.as_str(), data: data.clone() }).await?;
+        record(tx, Note { org: &org, now, kind, subject, actor, data: data.clone() }).await?;
     }
     Ok(())
 }
@@ -175,7 +176,16 @@ async fn insert_session(tx: &mut Tx<'_>, new: &NewSession, now: Timestamp) -> Re
     )
     .await?;
     let data = json!({ "what": new.kind.as_str(), "name": new.name, "address": new.address, "provider": new.provider });
-    record_everywhere(tx, &new.account_id, "person.signed-in", ("session", new.id.as_str()), &data, now).await
+    record_everywhere(
+        tx,
+        &new.account_id,
+        new.account_id.as_str(),
+        "person.signed-in",
+        ("session", new.id.as_str()),
+        &data,
+        now,
+    )
+    .await
 }
 
 /// A session that is open, by its id.
@@ -191,7 +201,7 @@ pub(super) async fn end_sessions(
     account: &AccountId,
     only: Option<&AccountSessionId>,
     provider: Option<&str>,
-    why: &str,
+    (actor, why): (&str, &str),
     now: Timestamp,
 ) -> Result<u64> {
     let ended = tx
@@ -207,7 +217,7 @@ pub(super) async fn end_sessions(
     if ended > 0 {
         let data = json!({ "why": why, "sessions": ended });
         let subject = only.map_or(("account", account.as_str()), |id| ("session", id.as_str()));
-        record_everywhere(tx, account, "person.signed-out", subject, &data, now).await?;
+        record_everywhere(tx, account, actor, "person.signed-out", subject, &data, now).await?;
     }
     Ok(ended)
 }
@@ -372,7 +382,7 @@ impl Store {
                     let is_lost = is_again && spent_at.is_some_and(|at| at.plus_s(LOST_ANSWER_S) >= *now);
                     if current.as_ref() != Some(old) && !is_lost {
                         let why = "its refresh token was used twice";
-                        end_sessions(tx, &session.account_id, Some(id), None, why, *now).await?;
+                        end_sessions(tx, &session.account_id, Some(id), None, ("ferry", why), *now).await?;
                         return Ok(Refreshed::Reused);
                     }
                     let access_until = now.plus_s(*access_s).min(session.expires_at);
@@ -400,7 +410,9 @@ impl Store {
         let provider = provider.map(str::to_owned);
         self.main()
             .write((account.clone(), only.cloned(), provider, why, now), |tx, (account, only, provider, why, now)| {
-                Box::pin(async move { end_sessions(tx, account, only.as_ref(), provider.as_deref(), why, *now).await })
+                Box::pin(async move {
+                    end_sessions(tx, account, only.as_ref(), provider.as_deref(), (account.as_str(), *why), *now).await
+                })
             })
             .await
     }
@@ -444,7 +456,9 @@ impl Store {
                     if let Some(account) = account {
                         let data = json!({ "expires_at": expires_at });
                         let subject = ("account", account.as_str());
-                        record_everywhere(tx, account, "person.link-created", subject, &data, *now).await?;
+                        // Without a session it was made beside the server, or with a token.
+                        let actor = if by.is_some() { account.as_str() } else { "ferry" };
+                        record_everywhere(tx, account, actor, "person.link-created", subject, &data, *now).await?;
                     }
                     Ok(())
                 })

@@ -37,7 +37,8 @@ async fn login(global: &Global, out: &Output, device: bool, no_open: bool) -> Re
     let is_asked = device || no_open;
     let mut refresh = None;
     target.renews = None;
-    target.token = Some(match &global.token {
+    // Who asks for a person's sign-in does not mean the token of a variable.
+    target.token = Some(match global.token.as_ref().filter(|_| !is_asked) {
         Some(token) => token.clone(),
         None if !is_asked && !std::io::stdin().is_terminal() => token_from_stdin()?,
         None => {
@@ -106,22 +107,20 @@ async fn whoami(target: &Target, out: &Output) -> Result<u8> {
         out.json(&json!({ "context": target.context, "url": client.url(), "org": target.org, "account": account }))?;
         return Ok(0);
     }
-    // Names are for people; without them the ids are shown.
-    let orgs = client.orgs().await.unwrap_or_default();
-    let named = |id: &str| match orgs.iter().find(|org| org.id.as_str() == id) {
-        Some(org) => format!("{} ({id})", org.name),
-        None => id.to_owned(),
-    };
-    let permissions: Vec<String> =
-        account.permissions.iter().map(|(org, what)| format!("{}: {what}", named(org))).collect();
+    let session = client.session().await?;
+    let org = target.org.as_deref().map(|wanted| {
+        let found = session.orgs.iter().find(|org| org.id.as_str() == wanted || org.name == wanted);
+        found.map_or_else(|| wanted.to_owned(), |org| format!("{} ({})", org.name, org.id))
+    });
+    let roles: Vec<String> = session.orgs.iter().map(|org| format!("{} in {}", org.role.as_str(), org.name)).collect();
     out.pairs(vec![
         ("account", strong(&account.email)),
         ("id", cell(&account.id)),
-        ("type", cell(&account.account_type)),
+        ("signed in by", cell(&session.by)),
         ("url", cell(client.url())),
         ("context", cell(target.context.as_deref().unwrap_or("-"))),
-        ("org", cell(target.org.as_deref().map_or_else(|| "-".to_owned(), named))),
-        ("permissions", cell(permissions.join("\n"))),
+        ("org", cell(org.as_deref().unwrap_or("-"))),
+        ("roles", cell(if roles.is_empty() { "none".to_owned() } else { roles.join("\n") })),
     ])?;
     Ok(0)
 }
@@ -177,6 +176,9 @@ async fn logout(global: &Global, out: &Output, all: bool) -> Result<u8> {
         return Err(context::unknown_context(&name, &contexts));
     };
     let is_session = known.refresh.is_some();
+    if known.token.is_none() && !all {
+        return Err(CliError::new(Exit::Denied, format!("context `{name}` is not signed in")));
+    }
     if all || is_session {
         let client = sign_in(&target(global)?)?;
         let ended = if all { client.end_all_sessions().await.map(drop) } else { client.sign_out().await };

@@ -5,7 +5,7 @@ use api::control::{CreateOrgInvite, OrgInvite, OrgMember, UpdateMember};
 use model::Role;
 
 use crate::args::{Members, Yes};
-use crate::commands::{confirm, suggestion};
+use crate::commands::{confirm, ids, suggestion};
 use crate::error::{CliError, Exit, Result};
 use crate::output::{Output, cell, dim, id, status, strong};
 
@@ -61,7 +61,10 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Members) -> Resu
 
 async fn find(client: &Client, wanted: &str) -> Result<OrgMember> {
     let members = client.members().await?;
-    let is = |member: &OrgMember| member.email.eq_ignore_ascii_case(wanted) || member.account_id.as_str() == wanted;
+    let is = |member: &OrgMember| {
+        let id = member.account_id.as_str();
+        member.email.eq_ignore_ascii_case(wanted) || id == wanted || ids::stands_for(wanted, id)
+    };
     let mut found: Vec<OrgMember> = members.iter().filter(|member| is(member)).cloned().collect();
     match found.len() {
         1 => Ok(found.remove(0)),
@@ -87,8 +90,10 @@ pub(crate) async fn invite(client: &Client, out: &Output, email: String, role: R
     out.success(&format!("{} is invited as {}; the link is shown only once", invite.email, invite.role.as_str()));
     out.line(invite.url.as_deref().unwrap_or("-"))?;
     match invite.mailed {
-        Some(true) => out.note("it was also mailed"),
-        Some(false) | None => out.note("send it to the person; it is good for 7 days, once"),
+        Some(true) => out.note("it was also mailed; it is good for 7 days, once"),
+        Some(false) | None => {
+            out.note("it was not mailed: send it to the person. It is good for 7 days, once; an earlier link is over");
+        }
     }
     Ok(0)
 }

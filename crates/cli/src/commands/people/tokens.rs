@@ -43,6 +43,13 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Tokens) -> Resul
             } else {
                 out.success(&format!("token `{}` ({}) is created; it is shown only once", token.name, reach(&token)));
                 out.line(token.token.as_deref().unwrap_or("-"))?;
+                if token.runner_id.is_none() && token.role != role {
+                    out.hint(&format!(
+                        "you are {}, so the token is, too; it was to be {}",
+                        token.role.as_str(),
+                        role.as_str()
+                    ));
+                }
                 if let (Some(endpoint), Some(token)) = (&token.otlp_endpoint, &token.token) {
                     out.note("set these variables for the exporter:");
                     out.note(&format!("  export OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}"));

@@ -506,10 +506,10 @@ async fn get(
 }
 
 /// Lets all plans of a workflow pass from now on.
-#[utoipa::path(patch, path = "/v1/workflows/{workflow_id}", tag = "workflows", security(("token" = ["operator"])), params(("workflow_id" = String, Path)), request_body = wire::UpdateWorkflow, responses((status = 200, body = wire::Workflow), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody)))]
+#[utoipa::path(patch, path = "/v1/workflows/{workflow_id}", tag = "workflows", security(("token" = ["approver"])), params(("workflow_id" = String, Path)), request_body = wire::UpdateWorkflow, responses((status = 200, body = wire::Workflow), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody)))]
 async fn update(
     State(state): State<AppState>,
-    Operator(at): Operator,
+    Approver(at): Approver,
     Path(id): Path<String>,
     request: Create<wire::UpdateWorkflow>,
 ) -> ApiResult<Json<wire::Workflow>> {
