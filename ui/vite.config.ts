@@ -1,0 +1,28 @@
+import { defineConfig } from 'vitest/config'
+
+declare const process: { env: Record<string, string | undefined> }
+
+// `FERRY_URL=http://127.0.0.1:8081 npm run dev` shows the pages of this folder with the data of that server.
+const server = process.env.FERRY_URL ?? 'http://127.0.0.1:8081'
+const proxied = ['/v1', '/auth', '/login', '/logout', '/device', '/account', '/invite', '/version', '/signed-in', '/link']
+// The server checks the `Origin` of what a page sends: it has to be the server's own.
+const proxy = Object.fromEntries(
+  proxied.map((path) => [
+    path,
+    { target: server, changeOrigin: true, headers: { origin: server } },
+  ]),
+)
+
+export default defineConfig({
+  build: {
+    target: 'es2022',
+    // The content security policy allows no data: URLs.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    cssMinify: true,
+    reportCompressedSize: false,
+  },
+  server: { proxy },
+  preview: { proxy },
+  test: { environment: 'jsdom', include: ['src/**/*.test.ts', 'src/**/*.test.tsx'] },
+})
