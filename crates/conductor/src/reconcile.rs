@@ -18,6 +18,7 @@ pub struct Pace {
     pub builds: Duration,
     pub workflows: Duration,
     pub schedules: Duration,
+    pub summaries: Duration,
     pub cleanup: Duration,
     /// A log that has been quiet for this long is folded.
     pub seal_quiet_s: u64,
@@ -56,6 +57,7 @@ impl Default for Pace {
             builds: Duration::from_secs(1),
             workflows: Duration::from_millis(250),
             schedules: Duration::from_secs(1),
+            summaries: Duration::from_millis(500),
             cleanup: Duration::from_secs(60),
             sweep: Duration::from_secs(3600),
             keep: Keep::default(),
@@ -89,6 +91,7 @@ impl Conductor {
             every(pace.health, "component health", &stop, || self.reconcile_component_health()),
             every(pace.builds, "builds", &stop, || self.reconcile_builds()),
             every(pace.schedules, "schedules", &stop, || self.reconcile_schedules()),
+            every(pace.summaries, "summaries", &stop, || self.reconcile_summaries()),
             every(pace.cleanup, "cleanup", &stop, || self.reconcile_cleanup(pace.keep)),
             every(pace.sweep, "sweep", &stop, || self.reconcile_orphans(pace.keep)),
             every(pace.registry, "registry", &stop, || self.reconcile_registry(pace)),

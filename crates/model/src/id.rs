@@ -144,6 +144,8 @@ define_id! {
     InstallId, "ins";
     /// What carries out jobs.
     RunnerId, "run";
+    /// A filter of the list of installs that somebody has saved.
+    SavedViewId, "viw";
     /// What a runner joins with.
     CredentialId, "jcr";
     /// The unit of work that a runner takes.

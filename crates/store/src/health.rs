@@ -65,16 +65,18 @@ impl Reader {
             .await
     }
 
-    /// The verdict of every install of an org that has one.
-    pub async fn install_verdicts(&self, org: &OrgId) -> Result<Vec<(InstallId, String)>> {
+    /// The verdicts of an org's installs that were written since a time.
+    pub async fn install_verdicts(
+        &self,
+        org: &OrgId,
+        since: Timestamp,
+    ) -> Result<Vec<(InstallId, String, Timestamp)>> {
         self.main()
-            .read(org.clone(), |tx, org| {
-                Box::pin(async move {
-                    let sql = "SELECT install_id, verdict FROM install_health WHERE org_id = $1";
-                    let rows = tx.query(sql, params![&org]).await?;
-                    rows.iter().map(|row| Ok((row.get("install_id")?, row.get("verdict")?))).collect()
-                })
-            })
+            .read((org.clone(), since), |tx, (org, since)| { Box::pin(async move {
+                    let sql = "SELECT install_id, verdict, updated_at FROM install_health WHERE org_id = $1 AND updated_at >= $2";
+                    let rows = tx.query(sql, params![org, since]).await?;
+                    rows.iter().map(|row| Ok((row.get("install_id")?, row.get("verdict")?, row.get("updated_at")?))).collect()
+                }) })
             .await
     }
 

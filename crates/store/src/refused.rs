@@ -69,6 +69,8 @@ pub enum Refused {
     TooManyInvites(u64),
     #[error("this request created token {0} before. A token is shown only once; revoke it and create another")]
     TokenShown(String),
+    #[error("you have {} saved views, which is the limit; delete one", crate::VIEWS_MAX)]
+    TooManyViews,
     #[error("{0}")]
     Labels(String),
 }

@@ -5,6 +5,7 @@
 pub(crate) mod inputs;
 pub(crate) mod settings;
 pub(crate) mod stack;
+pub(crate) mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 

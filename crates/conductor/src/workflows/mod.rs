@@ -25,7 +25,7 @@ use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, TraceContext, Workflo
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use store::{
-    ApprovalOption, Given, Idempotency, Install, InstallInputs, Pin, PlannedWorkflow, StepRow, StoreError,
+    ApprovalOption, Given, Idempotency, Install, InstallInputs, Look, LookChange, Pin, PlannedWorkflow, StepRow, StoreError,
     WorkflowChange, WorkflowRow, topic,
 };
 use tokio_util::sync::CancellationToken;
@@ -490,6 +490,7 @@ fn change(
         let data = json!({ "from": loaded.row.status, "to": status.as_str(), "type": loaded.row.kind, "install_id": loaded.row.install_id });
         events.push(("workflow.status", data));
     }
+    let looks = looks(loaded, workflow, now);
     let mut body = Body {
         approve_all: workflow.approve_all.clone(),
         cancelled_by: workflow.cancelled_by.clone(),
@@ -522,9 +523,39 @@ fn change(
         moves: counts.then_some(moves),
         freed,
         events,
+        looks,
         actor: actor.to_owned(),
         now,
     })
+}
+
+/// What the change tells of drift: how looks ended, and where something was deployed, which makes an earlier look void.
+fn looks(loaded: &Loaded, workflow: &Workflow, now: Timestamp) -> Vec<LookChange> {
+    let is_look = loaded.row.kind.starts_with("drift_run");
+    let mut found = Vec::new();
+    for (old, step) in workflow.steps.changed(&loaded.workflow.steps) {
+        if old.is_some_and(|old| old.status == step.status) {
+            continue;
+        }
+        let ended = step.status.is_failed() || matches!(step.status, StepStatus::Drifted | StepStatus::NoDrift);
+        if is_look && step.look_only && ended && step.started_at.is_some() {
+            let digest = step.plan.as_ref().map(|plan| plan.digest.as_str());
+            let changes = step.plan.as_ref().map(|plan| plan.changes);
+            found.push(LookChange::Looked(Look {
+                part: step.work.target(),
+                workflow_id: workflow.id.clone(),
+                step_id: step.id.clone(),
+                status: step.status.as_str().to_owned(),
+                body: json!({ "digest": digest, "changes": changes, "reason": step.reason }),
+                looked_at: now,
+            }));
+        } else if step.work.is_deploy() && step.status == StepStatus::Success
+            || step.work.is_plan() && !step.look_only && step.status == StepStatus::AutoSkipped
+        {
+            found.push(LookChange::Void(step.work.target()));
+        }
+    }
+    found
 }
 
 /// Whether there is something of a part: it was deployed, or an apply of it ended badly.

@@ -67,7 +67,10 @@ async fn fleet(
     Reader(at): Reader,
     Params(search): Params<Search>,
 ) -> ApiResult<Json<FleetHealth>> {
-    let verdicts: BTreeMap<_, _> = state.store().install_verdicts(&at.org).await?.into_iter().collect();
+    let verdicts: BTreeMap<_, _> = {
+        let all = state.store().install_verdicts(&at.org, Timestamp::from_micros(0)).await?;
+        all.into_iter().map(|(install, verdict, _)| (install, verdict)).collect()
+    };
     let mut told = FleetHealth {
         total: 0,
         healthy: 0,

@@ -7,6 +7,7 @@ mod health;
 mod installs;
 mod jobs;
 mod logs;
+mod pages;
 mod people;
 mod registry;
 mod runners;
@@ -56,6 +57,7 @@ fn routes(limits: &Limits) -> OpenApiRouter<AppState> {
         .merge(runners::routes())
         .merge(logs::routes())
         .merge(events::routes())
+        .merge(pages::routes())
 }
 
 /// The document that is committed as `api/openapi/control.json`.

@@ -441,7 +441,7 @@ async fn activate(
         "UPDATE configs SET status = 'outdated', updated_at = $3 WHERE app_id = $1 AND status = 'active' AND id <> $2";
     tx.exec(outdated, params![&app, &config.id, commit.now]).await?;
     // What installs do by the clock may have changed with it.
-    let moved = "UPDATE installs SET schedules_wanted = schedules_wanted + 1 WHERE app_id = $1";
+    let moved = "UPDATE installs SET schedules_wanted = schedules_wanted + 1, summary_wanted = summary_wanted + 1 WHERE app_id = $1";
     tx.exec(moved, params![&app]).await?;
     if drafts.is_some() {
         tx.exec(

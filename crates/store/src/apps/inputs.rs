@@ -6,6 +6,7 @@ use model::{AccountId, AppId, InputsId, InstallId, OrgId, Timestamp, VariableId}
 
 use crate::db::{Tx, params};
 use crate::events::{Note, record};
+use crate::pages::summaries;
 use crate::{Install, Reader, Refused, Result, Store, StoreError};
 
 /// A value that every install of an app sees.
@@ -74,6 +75,7 @@ pub(crate) async fn insert_next_inputs(tx: &mut Tx<'_>, org: &OrgId, sealed: &Se
     if sealed.inputs.version != last + 1 {
         return Err(Refused::InputsChanged.into());
     }
+    summaries::outdate(tx, &sealed.inputs.install_id).await?;
     insert_inputs(tx, org, sealed).await
 }
 
@@ -158,6 +160,7 @@ impl Store {
                         )
                         .await?
                         .ok_or_else(|| StoreError::corrupt("variable"))?;
+                    summaries::outdate_app(tx, app).await?;
                     note(tx, org, app, "app.variable", &v.name, v.created_by.as_str(), v.updated_at).await?;
                     Ok(Variable { id: row.get("id")?, created_by: row.get("created_by")?, created_at: row.get("created_at")?, ..v.clone() })
                 }) })
@@ -182,6 +185,7 @@ impl Store {
                         if tx.exec(sql, params![&org, &app, &name]).await? == 0 {
                             return Err(StoreError::NotFound("variable"));
                         }
+                        summaries::outdate_app(tx, app).await?;
                         note(tx, org, app, "app.variable-deleted", name, actor, *now).await
                     })
                 },

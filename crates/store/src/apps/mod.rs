@@ -17,6 +17,7 @@ use crate::apps::settings::{AppSettings, InstallSettings};
 use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
+use crate::pages::summaries;
 use crate::runners::{NewRunner, RunnerChange, apply_change, insert_runner};
 use crate::workflows::{PlannedWorkflow, insert_workflow};
 use crate::{Reader, Refused, Result, Store, StoreError, workflows};
@@ -324,6 +325,8 @@ impl Store {
                         "DELETE FROM schedules WHERE install_id = $1",
                         "DELETE FROM health_transitions WHERE install_id = $1",
                         "DELETE FROM install_health WHERE install_id = $1",
+                        "DELETE FROM summaries WHERE install_id = $1",
+                        "DELETE FROM looks WHERE install_id = $1",
                         "DELETE FROM revisions WHERE workspace_id IN (SELECT id FROM workspaces WHERE install_id = $1)",
                         "DELETE FROM workspaces WHERE install_id = $1",
                         "DELETE FROM plans WHERE job_id IN (SELECT j.id FROM jobs j JOIN installs i ON i.runner_id = j.runner_id WHERE i.id = $1)",
@@ -402,6 +405,7 @@ pub(crate) async fn change_install(
     }
     let sql = "UPDATE installs SET settings = $3, name = $4, updated_at = $5 WHERE org_id = $1 AND id = $2";
     tx.exec(sql, params![org, id, &install.settings, &install.name, now]).await?;
+    summaries::outdate(tx, id).await?;
     workflows::wake_install(tx, id, now).await?;
     let data = serde_json::json!({ "settings": install.settings, "name": install.name });
     let subject = ("install", id.as_str());

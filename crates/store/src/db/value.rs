@@ -285,6 +285,7 @@ id_values!(
     AccountId,
     TokenId,
     AccountSessionId,
+    SavedViewId,
     InviteId,
     AppId,
     ConfigId,

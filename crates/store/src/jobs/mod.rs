@@ -164,6 +164,10 @@ pub(crate) async fn move_job(
     {
         workflows::wake_step(tx, step, now).await?;
     }
+    // A part whose apply nobody can judge is unknown.
+    if let Some(install) = job.install_id.as_ref().filter(|_| [from, to].contains(&JobState::Unknown)) {
+        crate::pages::summaries::outdate(tx, install).await?;
+    }
     let data = serde_json::json!({
         "from": from, "to": to, "reason": reason, "epoch": job.epoch, "type": job.job_type,
         "install_id": job.install_id, "runner_id": job.runner_id,

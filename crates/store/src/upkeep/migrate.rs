@@ -49,6 +49,7 @@ impl Set {
                 step!("main_0014_uploads"),
                 step!("main_0015_health"),
                 step!("main_0016_people"),
+                step!("main_0017_pages"),
             ],
             Self::Logs => vec![step!("logs_0001_init"), step!("logs_0002_keeping"), step!("logs_0003_telemetry")],
         }

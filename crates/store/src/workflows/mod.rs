@@ -19,6 +19,8 @@ use crate::db::{Sql, Table, Tx, params, select, table};
 use crate::events::notify::topic;
 use crate::events::{Note, record};
 use crate::idempotency::{Created, Idempotency, idempotent, remember};
+use crate::pages::looks::LookChange;
+use crate::pages::{looks, summaries};
 use crate::workflows::state::{SealedPart, insert_parts};
 use crate::{Install, Reader, Result, Store, StoreError};
 
@@ -146,6 +148,8 @@ pub struct WorkflowChange {
     /// Something that others wait for has ended.
     pub freed: bool,
     pub events: Vec<(&'static str, Json)>,
+    /// What it tells of drift.
+    pub looks: Vec<LookChange>,
     pub actor: String,
     pub now: Timestamp,
 }
@@ -538,7 +542,7 @@ async fn write_change(
     sealed: &[SealedPart],
     displays: &[(StepId, Vec<u8>, u64)],
 ) -> Result<bool> {
-    let WorkflowChange { row, steps, pin, due_at, moves, freed, events, actor, now, .. } = change;
+    let WorkflowChange { row, steps, pin, due_at, moves, freed, events, looks, actor, now, .. } = change;
     // Of two replicas that start something in the same install, one finds another count.
     if let Some(moves) = moves {
         let sql = "UPDATE installs SET moves = moves + 1 WHERE id = $1 AND moves = $2";
@@ -563,8 +567,12 @@ async fn write_change(
     }
     insert_parts(tx, &row.org_id, &row.install_id, sealed, Some(&row.id), *now).await?;
     if let Some(Pin(config)) = pin {
-        let sql = "UPDATE installs SET config_id = $2, updated_at = $3, schedules_wanted = schedules_wanted + 1 WHERE id = $1";
+        let sql = "UPDATE installs SET config_id = $2, updated_at = $3, schedules_wanted = schedules_wanted + 1, summary_wanted = summary_wanted + 1 WHERE id = $1";
         tx.exec_later(sql, params![&row.install_id, config, now]).await?;
+    }
+    if !looks.is_empty() {
+        looks::apply(tx, row, looks).await?;
+        summaries::outdate(tx, &row.install_id).await?;
     }
     if *freed {
         let sql = "UPDATE workflows SET due_at = $2, dirty = dirty + 1 WHERE install_id = $1 AND id <> $3 AND status IN ('pending', 'in-progress', 'approval-awaiting')";

@@ -55,7 +55,8 @@ pub(crate) async fn insert_parts(
         tx.exec_later(sql, params![install]).await?;
     }
     // Two that write at the same time must not both make the same version: one of them is told to try again.
-    tx.exec("UPDATE installs SET moves = moves + 1 WHERE id = $1", params![install]).await?;
+    let sql = "UPDATE installs SET moves = moves + 1, summary_wanted = summary_wanted + 1 WHERE id = $1";
+    tx.exec(sql, params![install]).await?;
     let last = "SELECT COALESCE(MAX(version), 0) AS last_version FROM install_parts WHERE install_id = $1";
     let row = tx.get(last, params![install]).await?.ok_or_else(|| StoreError::corrupt("count"))?;
     let version = row.get::<u64>("last_version")? + 1;

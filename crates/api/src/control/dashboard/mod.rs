@@ -65,7 +65,6 @@ macro_rules! words {
         }
     )*};
 }
-pub(crate) use words;
 
 words! {
     /// How a part of an install, or all of it, stands.
