@@ -22,7 +22,8 @@ export default defineConfig({
     cssMinify: true,
     reportCompressedSize: false,
   },
-  server: { proxy },
+  // Tests read the API's document.
+  server: { proxy, fs: { allow: ['..'] } },
   preview: { proxy },
   test: { environment: 'jsdom', include: ['src/**/*.test.ts', 'src/**/*.test.tsx'] },
 })
