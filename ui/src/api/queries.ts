@@ -36,7 +36,8 @@ export const session = queryOptions({ queryKey: ['', 'session'], queryFn: ({ sig
 export const frame = (org: Org) => one<T.OrgFrame>(org, ['frame'], '/v1/frame')
 export const search = (org: Org, q: string) => one<T.SearchResults>(org, ['search'], '/v1/search', { q })
 
-export const fleet = (org: Org, query: Query) => cursor<T.Fleet>(org, ['fleet'], '/v1/fleet', query)
+export const fleet = (org: Org, { sort, ...query }: Query) =>
+  cursor<T.Fleet>(org, ['fleet'], '/v1/fleet', { ...query, limit: 100, ...(typeof sort === 'string' ? { sort: sort.replace('-', ''), order: sort.startsWith('-') ? 'desc' : 'asc' } : {}) })
 export const attention = (org: Org) => one<T.Attention>(org, ['attention'], '/v1/attention')
 export const approvals = (org: Org, query: Query) => cursor<T.Approvals>(org, ['approvals'], '/v1/approvals', query)
 export const views = (org: Org) => one<T.SavedView[]>(org, ['views'], '/v1/views')
