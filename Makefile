@@ -2,13 +2,16 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test kube-up kube-down test-kube lint advisories bench soak dist generate clean
+.PHONY: help demo ui test kube-up kube-down test-kube lint advisories bench soak dist generate clean
 
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: ## Bring the whole system up and run a first action (ONCE=1: then stop)
 	@scripts/demo.sh
+
+ui: ## Build the dashboard, which `ferry` takes into itself
+	@scripts/ui.sh
 
 test: ## Run every test; installs what it needs
 	@scripts/test.sh

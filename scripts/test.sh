@@ -19,6 +19,7 @@ tools() {
     [ "${FERRY_TEST_PROGRAM:-}" != tofu ] || scripts/terraform-tools.sh tofu
     scripts/oci-tools.sh
     scripts/node-tools.sh
+    scripts/ui.sh check
 }
 tools >"$target/test-tools.log" 2>&1 &
 tools=$!

@@ -15,6 +15,8 @@ pub mod headers {
     pub const ORG: &str = "x-nuon-org-id";
     /// Our own pages send it with what changes something; another site can't.
     pub const BROWSER: &str = "x-ferry-request";
+    /// The last event that an answer to a page knows of.
+    pub const CURSOR: &str = "x-ferry-cursor";
     pub const PAGE_NEXT: &str = "x-nuon-page-next";
     /// The workflow that a request has started.
     pub const WORKFLOW: &str = "x-nuon-install-workflow-id";

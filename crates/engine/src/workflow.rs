@@ -515,7 +515,7 @@ impl Changes {
 }
 
 /// What a plan step has found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub digest: String,
     pub changes: Changes,
@@ -526,6 +526,16 @@ pub struct Plan {
     /// Why a person must approve it, whatever was approved beforehand: what the target is like is not certain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
+    /// Resources that usually hold data and would be destroyed or replaced.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stateful: u64,
+    /// Names what it would do: two plans that would do the same to two installs have the same.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub contents: String,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// How policies judged a plan.

@@ -103,7 +103,7 @@ pub enum Orgs {
         /// Simulate all jobs: a rehearsal without a cloud
         #[arg(long)]
         simulated: bool,
-        /// Simulation setting: `seed`, `step_ms`, `fail_percent`, `drift_percent`; repeatable
+        /// Simulation setting: `seed`, `step_ms`, `fail_percent`, `drift_percent`, `resources`; repeatable
         #[arg(long, value_name = "NAME=NUMBER", value_parser = key_number, requires = "simulated")]
         simulation: Vec<(String, u64)>,
     },

@@ -5,6 +5,7 @@
 pub(crate) mod admission;
 pub(crate) mod members;
 pub(crate) mod sign_in;
+pub(crate) mod views;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,8 @@ use crate::error::{PeopleError, Result};
 use crate::{By, Conductor};
 
 /// The settings of a simulation, and the most that each may be.
-const SIMULATION: [(&str, u64); 4] =
-    [("seed", u64::MAX), ("step_ms", 3_600_000), ("fail_percent", 100), ("drift_percent", 100)];
+const SIMULATION: [(&str, u64); 5] =
+    [("seed", u64::MAX), ("step_ms", 3_600_000), ("fail_percent", 100), ("drift_percent", 100), ("resources", 5_000)];
 
 /// An org that is asked for.
 #[derive(Debug, Clone, Default)]

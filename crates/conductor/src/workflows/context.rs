@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use store::{Install, Job, Runner, StoreError};
 
 use super::deployed::status_of;
+use super::deploys::contents_of;
 use super::simulate::Simulation;
 use super::{CLAIM_S, Loaded, WAIT_S, policies};
 use crate::apps::{InstallTree, effective_inputs};
@@ -337,10 +338,11 @@ impl<'a> WorkflowContext<'a> {
                 let (policies, denied) =
                     if teardown { Default::default() } else { self.judge(step, &mut display).await? };
                 let digest = Digest::of(json!([basis, display, step.id]).to_string().as_bytes()).to_string();
+                let (stateful, contents) = (display["stateful"].as_u64().unwrap_or_default(), contents_of(&display));
                 self.outbox.displays.push((step.id.clone(), display));
                 let ask = self.uncertain(step).await?;
                 self.note_inputs(step, &changes).await?;
-                let plan = Plan { digest, changes, basis, policies, ask };
+                let plan = Plan { digest, changes, basis, policies, ask, stateful, contents };
                 match denied {
                     Some(reason) => Ended::Denied(plan, reason),
                     None => Ended::Planned(plan),

@@ -2,7 +2,7 @@
 //! from that, and what is torn down is just that, whatever was synced or set since.
 
 use crate::error::{Result, WorkflowError};
-use engine::{Changes, Ended, Plan, Step};
+use engine::{Ended, Plan, Step};
 use model::deploy::job_target;
 use model::spec::JobSpec;
 use model::{JobId, JobState, PartStatus};
@@ -52,7 +52,7 @@ impl WorkflowContext<'_> {
         let (basis, _) = self.basis(step).await?;
         self.outbox_display(step, json!({ "resources": [] }));
         let plan =
-            Plan { digest: basis.clone(), changes: Changes::default(), basis, policies: Default::default(), ask: None };
+            Plan { digest: basis.clone(), basis, ..Plan::default() };
         Ok(Some(Ended::Planned(plan)))
     }
 

@@ -12,7 +12,7 @@ use model::deploy::{
 };
 use model::kubernetes::ClusterSpec;
 use model::spec::JobSpec;
-use model::{ConfigId, JobId, JobState, JobType, PartStatus, WorkspaceId, constants};
+use model::{ConfigId, Digest, JobId, JobState, JobType, PartStatus, WorkspaceId, constants};
 use serde_json::{Map, Value, json};
 use store::{Job, StoreError};
 
@@ -183,11 +183,14 @@ impl WorkflowContext<'_> {
         let told = display["ask"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let told = told.filter(|why| !(why.starts_with(TAKES_OVER) && self.is_about_deployed(step)));
         let told: Vec<String> = told.map(str::to_owned).collect();
+        let stateful = display["stateful"].as_u64().unwrap_or_default();
+        let contents = contents_of(&display);
         self.outbox_display(step, display);
         let why: Vec<String> = self.uncertain(step).await?.into_iter().chain(told).collect();
         let ask = (!why.is_empty()).then(|| why.join("; "));
         self.note_inputs(step, &changes).await?;
-        let plan = Plan { digest: row.plan.digest().to_string(), changes, basis, policies: judged, ask };
+        let digest = row.plan.digest().to_string();
+        let plan = Plan { digest, changes, basis, policies: judged, ask, stateful, contents };
         Ok(Known::Ended(match denied {
             Some(reason) => Ended::Denied(plan, reason),
             None => Ended::Planned(plan),
@@ -494,4 +497,9 @@ fn named(mut names: Vec<String>) -> String {
 fn addresses(resources: &Value) -> BTreeSet<String> {
     let all = resources.as_array().into_iter().flatten();
     all.filter_map(|resource| resource["address"].as_str().map(str::to_owned)).collect()
+}
+
+/// Names what a plan would do, whatever it was made of.
+pub(super) fn contents_of(display: &Value) -> String {
+    Digest::of(json!([display["resources"], display["outputs"], display["omitted"]]).to_string().as_bytes()).to_string()
 }

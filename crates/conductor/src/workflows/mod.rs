@@ -41,7 +41,7 @@ use secrets::NAMESPACES;
 /// Steps of one workflow that may be in progress at once.
 const PARALLEL: usize = 16;
 /// How long a plan waits for an answer.
-const ANSWER_S: i64 = 30 * 86_400;
+pub const ANSWER_S: i64 = 30 * 86_400;
 /// Who took a workflow and died leaves it to others after this.
 const CLAIM_S: i64 = 10;
 /// What waits for something outside is looked at this often, though it is woken too.

@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::Document;
 
+/// Words in the names of components that hold data.
+const HOLD_DATA: [&str; 5] = ["db", "database", "storage", "bucket", "catalog"];
+
 /// What an org says about its simulation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
@@ -19,11 +22,13 @@ pub(super) struct Simulation {
     unknown_percent: u64,
     /// How many looks find that something has drifted.
     drift_percent: u64,
+    /// How many resources each part has; 0: a few.
+    resources: u64,
 }
 
 impl Default for Simulation {
     fn default() -> Self {
-        Self { seed: 1, step_ms: 200, fail_percent: 0, unknown_percent: 0, drift_percent: 0 }
+        Self { seed: 1, step_ms: 200, fail_percent: 0, unknown_percent: 0, drift_percent: 0, resources: 0 }
     }
 }
 
@@ -55,7 +60,7 @@ impl Simulation {
             fails: number(8) % 100 < self.fail_percent,
             unknown: number(40) % 100 < self.unknown_percent,
             drifts: number(16) % 100 < self.drift_percent,
-            count: 1 + number(24) % 5,
+            count: if self.resources > 0 { self.resources } else { 1 + number(24) % 5 },
             replaces: number(32) % 10 == 0,
         }
     }
@@ -112,8 +117,23 @@ impl Draw {
         };
         let count = changes.create + changes.update + changes.replace + changes.destroy;
         let name = target.rsplit('/').next().unwrap_or(target);
-        let resources: Vec<Value> =
-            (0..count).map(|n| json!({ "address": format!("simulated.{name}[{n}]"), "action": action })).collect();
-        (changes, json!({ "simulated": true, "changes": changes, "resources": resources }))
+        // Some hold data, so that people can see what that looks like.
+        let holds_data = HOLD_DATA.iter().any(|word| name.contains(word)) && matches!(action, "destroy" | "replace");
+        let resource = |n| {
+            let mut resource = json!({ "address": format!("simulated.{name}[{n}]"), "action": action });
+            if matches!(action, "update" | "replace") {
+                resource["attributes"] = json!([{
+                    "path": "size", "before": { "is": "value", "text": "1" }, "after": { "is": "value", "text": "2" },
+                    "replaces": action == "replace",
+                }]);
+            }
+            if holds_data {
+                resource["stateful"] = json!(true);
+            }
+            resource
+        };
+        let resources: Vec<Value> = (0..count).map(resource).collect();
+        let stateful = if holds_data { count } else { 0 };
+        (changes, json!({ "simulated": true, "changes": changes, "resources": resources, "stateful": stateful }))
     }
 }

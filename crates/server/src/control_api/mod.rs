@@ -23,6 +23,7 @@ use crate::docs::BearerToken;
 use crate::{AppState, http};
 
 pub(crate) use general::probes;
+pub(crate) use logs::numbered::LineIndexes;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -66,5 +67,6 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 pub(crate) fn router(state: AppState) -> Router {
-    http::finish(routes(&state.config.limits), state)
+    let cursor = axum::middleware::from_fn_with_state(state.clone(), pages::with_cursor);
+    http::finish(routes(&state.config.limits), state).layer(cursor)
 }

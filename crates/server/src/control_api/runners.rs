@@ -49,7 +49,7 @@ pub(super) fn status(state: &AppState, runner: &store::Runner) -> (&'static str,
     }
 }
 
-fn wire(state: &AppState, runner: store::Runner) -> Runner {
+pub(super) fn wire(state: &AppState, runner: store::Runner) -> Runner {
     let (status, status_description) = status(state, &runner);
     let last_seen_at = runner.sightings().seen_at;
     let health = runner.health().map(|(checked_at, outputs)| Health { checked_at, outputs });

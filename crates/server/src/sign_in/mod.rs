@@ -129,12 +129,17 @@ impl Web {
     }
 }
 
-/// A place on this server where somebody wanted to go; anything else leads to the account's page.
+/// Where a browser goes that has signed in.
+fn home() -> &'static str {
+    if crate::web_ui::is_there() { "/" } else { "/account" }
+}
+
+/// A place on this server where somebody wanted to go; anything else leads to the dashboard.
 fn local_path(wanted: &str) -> String {
     let is_local = wanted.starts_with('/') && !wanted.starts_with("//") && !wanted.starts_with("/\\");
     let is_plain = wanted.chars().all(|c| !c.is_control() && c != '\\' && c.is_ascii());
     let is_page = wanted != "/login" && !wanted.starts_with("/login?") && !wanted.starts_with("/auth/login");
-    if is_local && is_plain && is_page && wanted.len() <= 2000 { wanted.to_owned() } else { "/account".to_owned() }
+    if is_local && is_plain && is_page && wanted.len() <= 2000 { wanted.to_owned() } else { home().to_owned() }
 }
 
 /// The address that a request comes from, and the name of its browser.

@@ -19,7 +19,7 @@ use super::flow::{FLOW_S, Flow};
 use super::limiter::Tried;
 use super::oidc::OidcError;
 use super::pages::{button, escape, page, trouble};
-use super::{From, cli, devices, is_own_form, local_path};
+use super::{From, cli, devices, home, is_own_form, local_path};
 use crate::AppState;
 use crate::auth::{identify_bearer, identify_browser};
 use crate::error::ApiError;
@@ -29,7 +29,6 @@ const FORM_BYTES: usize = 64 << 10;
 
 pub(crate) fn router(state: AppState) -> Router {
     Router::new()
-        .route("/", get(|| async { Redirect::to("/account") }))
         .route("/login", get(login))
         .route("/auth/login", get(begin))
         .route("/auth/callback", get(callback))
@@ -365,7 +364,7 @@ async fn use_link(State(state): State<AppState>, From(from): From, headers: Head
     };
     let email = if sent.email.is_empty() { state.config.auth.bootstrap_email.clone() } else { sent.email };
     match state.conductor.use_link(&sent.t, &email, &from).await {
-        Ok(browser) => state.web.signed_in(&state, "/account", &browser),
+        Ok(browser) => state.web.signed_in(&state, home(), &browser),
         Err(conductor::Error::Store(StoreError::NotFound(_))) => {
             state.limits.count(Tried::Guessing, &from.address);
             trouble(StatusCode::NOT_FOUND, LINK_OVER, LOGIN)
@@ -430,13 +429,13 @@ async fn take_invite(State(state): State<AppState>, From(from): From, headers: H
             return trouble(StatusCode::CONFLICT, &text, ("/account", "Your account"));
         }
         return match state.conductor.accept_invite(&who, &sent.t).await {
-            Ok(()) => Redirect::to("/account").into_response(),
+            Ok(()) => Redirect::to(home()).into_response(),
             Err(error) => failed(error, ("/account", "Your account")),
         };
     }
     if state.web.providers.is_empty() {
         return match state.conductor.accept_invite_without_provider(&sent.t, &from).await {
-            Ok(browser) => state.web.signed_in(&state, "/account", &browser),
+            Ok(browser) => state.web.signed_in(&state, home(), &browser),
             Err(error) => failed(error, LOGIN),
         };
     }

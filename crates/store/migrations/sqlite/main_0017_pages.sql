@@ -43,3 +43,5 @@ CREATE INDEX workflows_status ON workflows (org_id, status, id);
 CREATE INDEX workflows_actor ON workflows (org_id, created_by, id);
 -- Verdicts that are new to whoever keeps a list.
 CREATE INDEX install_health_updated ON install_health (org_id, updated_at);
+-- Plans that were answered.
+CREATE INDEX workflow_steps_answered ON workflow_steps (org_id, id) WHERE status IN ('approved', 'approval-denied', 'denied-skipped', 'approval-expired');

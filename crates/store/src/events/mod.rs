@@ -6,7 +6,7 @@
 
 pub(crate) mod notify;
 
-use model::{OrgId, Timestamp};
+use model::{InstallId, OrgId, Timestamp};
 use serde_json::Value as Json;
 
 use crate::db::{Db, Row, Sql, Tx, params};
@@ -76,6 +76,25 @@ const AFTER: Sql = Sql {
 const LATEST: Sql = Sql {
     sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (CAST($3 AS BIGINT) IS NULL OR (xid, id) < ($3, $4)) AND (CAST($5 AS TEXT) IS NULL OR kind = $5 OR kind LIKE $6) ORDER BY xid DESC, id DESC LIMIT $2",
     postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND (CAST($3 AS BIGINT) IS NULL OR (xid, id) < ($3, $4)) AND (CAST($5 AS TEXT) IS NULL OR kind = $5 OR kind LIKE $6) ORDER BY xid DESC, id DESC LIMIT $2",
+};
+
+/// Which events of an audit are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct EventFilter {
+    pub kind: KindFilter,
+    /// About the install, or something in it.
+    pub install: Option<InstallId>,
+    pub actor: Option<String>,
+    /// Part of the event's document, its kind or its subject, in any case.
+    pub text: Option<String>,
+    pub from: Option<Timestamp>,
+    pub to: Option<Timestamp>,
+    pub before: Option<EventCursor>,
+}
+
+const FILTERED: Sql = Sql {
+    sqlite: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND (CAST($3 AS BIGINT) IS NULL OR (xid, id) < ($3, $4)) AND (CAST($5 AS TEXT) IS NULL OR kind = $5 OR kind LIKE $6) AND (CAST($7 AS TEXT) IS NULL OR subject_id = $7 OR data LIKE $8) AND (CAST($9 AS TEXT) IS NULL OR actor = $9) AND (CAST($10 AS TEXT) IS NULL OR LOWER(data) LIKE $10 ESCAPE '!' OR kind LIKE $10 ESCAPE '!' OR subject_id LIKE $10 ESCAPE '!') AND (CAST($11 AS BIGINT) IS NULL OR time >= $11) AND (CAST($12 AS BIGINT) IS NULL OR time <= $12) ORDER BY xid DESC, id DESC LIMIT $2",
+    postgres: "SELECT xid, id, time, kind, subject_type, subject_id, actor, data FROM events WHERE org_id = $1 AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND (CAST($3 AS BIGINT) IS NULL OR (xid, id) < ($3, $4)) AND (CAST($5 AS TEXT) IS NULL OR kind = $5 OR kind LIKE $6) AND (CAST($7 AS TEXT) IS NULL OR subject_id = $7 OR data LIKE $8) AND (CAST($9 AS TEXT) IS NULL OR actor = $9) AND (CAST($10 AS TEXT) IS NULL OR LOWER(data) LIKE $10 ESCAPE '!' OR kind LIKE $10 ESCAPE '!' OR subject_id LIKE $10 ESCAPE '!') AND (CAST($11 AS BIGINT) IS NULL OR time >= $11) AND (CAST($12 AS BIGINT) IS NULL OR time <= $12) ORDER BY xid DESC, id DESC LIMIT $2",
 };
 
 const LAST: Sql = Sql {
@@ -166,6 +185,29 @@ impl Reader {
                 })
             })
             .await
+    }
+
+    /// Events that a filter takes, newest first.
+    pub async fn filtered_events(&self, org: &OrgId, filter: EventFilter, limit: u64) -> Result<Vec<Event>> {
+        let of_install = filter.install.as_ref().map(|id| format!("%\"install_id\":\"{id}\"%"));
+        let family = filter.kind.0.as_ref().map(|kind| format!("{kind}.%"));
+        let (xid, id) = (filter.before.map(|before| before.xid), filter.before.map(|before| before.id));
+        let text = filter.text.as_deref().map(crate::apps::contains);
+        let params = params![
+            org,
+            limit,
+            xid,
+            id,
+            filter.kind.0.as_ref(),
+            family,
+            filter.install.as_ref(),
+            of_install,
+            filter.actor.as_ref(),
+            text,
+            filter.from,
+            filter.to
+        ];
+        self.main().query(FILTERED, params).await?.iter().map(from_row).collect()
     }
 
     /// Where the org's events end now.

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use model::papers::Signed;
 use model::{
     InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId, Outcome, RunnerId, StepId, Timestamp,
-    constants,
+    constants, WorkflowId,
 };
 
 use crate::db::{Row, Table, Tx, params, select, table};
@@ -268,6 +268,15 @@ impl Reader {
     pub async fn silent_targets(&self, org: &OrgId, install: &InstallId) -> Result<Vec<String>> {
         let sql = "SELECT target FROM jobs WHERE (org_id || '') = $1 AND install_id = $2 AND state = 'unknown' AND released = 0 AND target IS NOT NULL AND operation = 'apply-plan'";
         self.main().query(sql, params![org, install]).await?.iter().map(|row| row.get("target")).collect()
+    }
+
+    /// The jobs of a workflow's steps.
+    pub async fn jobs_of_workflow(&self, org: &OrgId, workflow: &WorkflowId) -> Result<Vec<Job>> {
+        let sql = select!(
+            Job,
+            "WHERE (org_id || '') = $1 AND step_id IN (SELECT id FROM workflow_steps WHERE workflow_id = $2) ORDER BY id"
+        );
+        self.main().query(sql, params![org, workflow]).await?.iter().map(Job::from_row).collect()
     }
 
     /// Targets of an install's applies and teardowns that are at work, or may be.

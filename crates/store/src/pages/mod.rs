@@ -2,6 +2,7 @@
 //! The conductor puts summaries together; the handlers of pages read them.
 //! No truth of its own: all but the saved views follows from other tables.
 
+pub(crate) mod lists;
 pub(crate) mod looks;
 pub(crate) mod summaries;
 pub(crate) mod views;

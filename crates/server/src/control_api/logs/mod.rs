@@ -1,8 +1,9 @@
 //! Logs: pages by cursor, raw bytes, searches, and a live tail. All read the same chunks.
 
+pub(crate) mod numbered;
 mod query;
 mod read;
-mod source;
+pub(crate) mod source;
 mod tail;
 
 use api::control::{LogKeeping, LogRecord, LogStream, UpdateLogKeeping};
@@ -30,6 +31,9 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(keeping, update_keeping))
         .routes(routes!(read))
         .routes(routes!(tail::tail))
+        .routes(routes!(numbered::outline))
+        .routes(routes!(numbered::numbered))
+        .routes(routes!(numbered::matches))
 }
 
 /// A log stream: whether more may come.

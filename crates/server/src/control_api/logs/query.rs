@@ -117,12 +117,17 @@ impl LogQuery {
 
     /// Whether what is searched for is there, as people see it: without colours.
     fn finds(&self, line: &str) -> bool {
-        let line: Cow<'_, str> = match line.contains('\u{1b}') {
-            true => anstream::adapter::strip_str(line).to_string().into(),
-            false => line.into(),
-        };
+        let line = visible(line);
         self.text.as_ref().is_none_or(|text| line.contains(text.as_str()))
             && self.regex.as_ref().is_none_or(|regex| regex.is_match(&line))
+    }
+}
+
+/// A line as people see it: without colours.
+pub(super) fn visible(line: &str) -> Cow<'_, str> {
+    match line.contains('\u{1b}') {
+        true => anstream::adapter::strip_str(line).to_string().into(),
+        false => line.into(),
     }
 }
 

@@ -13,25 +13,25 @@ use crate::error::ApiResult;
 /// How long a job is unknown before nothing more of its log is waited for.
 const UNKNOWN: Duration = Duration::from_secs(5);
 
-pub(super) struct Source {
-    pub(super) org: OrgId,
-    pub(super) stream: LogStreamId,
-    pub(super) owner: Owner,
-    pub(super) parts: Vec<Part>,
+pub(crate) struct Source {
+    pub(crate) org: OrgId,
+    pub(crate) stream: LogStreamId,
+    pub(crate) owner: Owner,
+    pub(crate) parts: Vec<Part>,
 }
 
-pub(super) enum Owner {
+pub(crate) enum Owner {
     Job(Job),
     Runner(Runner),
 }
 
 /// A run of chunks that are numbered from 0.
-pub(super) struct Part {
-    pub(super) id: ExecutionId,
-    pub(super) epoch: u64,
-    pub(super) steps: Vec<StepResult>,
+pub(crate) struct Part {
+    pub(crate) id: ExecutionId,
+    pub(crate) epoch: u64,
+    pub(crate) steps: Vec<StepResult>,
     /// How many chunks there will be, once that is known.
-    pub(super) chunks: Option<u64>,
+    pub(crate) chunks: Option<u64>,
     /// Its executor has not said so.
     torn: bool,
 }
@@ -44,7 +44,7 @@ impl From<ExecutionRow> for Part {
 
 impl Part {
     /// What comes after the chunk before this number.
-    pub(super) fn end(&self, next_seq: u64) -> End {
+    pub(crate) fn end(&self, next_seq: u64) -> End {
         match self.torn {
             _ if self.chunks != Some(next_seq) => End::Open,
             true => End::Torn,
@@ -53,13 +53,13 @@ impl Part {
     }
 
     /// What comes after these chunks.
-    pub(super) fn end_of(&self, chunks: &[Chunk]) -> End {
+    pub(crate) fn end_of(&self, chunks: &[Chunk]) -> End {
         chunks.last().map_or(End::Open, |last| self.end(last.seq + 1))
     }
 }
 
 impl Source {
-    pub(super) async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Self> {
+    pub(crate) async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Self> {
         let unknown = StoreError::NotFound("log stream");
         let Ok(stream) = LogStreamId::parse(id) else { return Err(unknown.into()) };
         let owner = match state.store().job_of_log(org, &stream).await {
@@ -77,7 +77,7 @@ impl Source {
     }
 
     /// What may have changed meanwhile. The state of a job comes first: chunks that arrive after this look are seen in the next.
-    pub(super) async fn look_again(&mut self, state: &AppState) -> ApiResult<()> {
+    pub(crate) async fn look_again(&mut self, state: &AppState) -> ApiResult<()> {
         self.parts = match &mut self.owner {
             Owner::Job(job) => {
                 *job = state.store().job(&self.org, &job.id).await?;
@@ -98,7 +98,7 @@ impl Source {
     }
 
     /// More may come.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         match &self.owner {
             Owner::Job(job) => !job.state.is_terminal(),
             Owner::Runner(_) => true,
@@ -106,20 +106,20 @@ impl Source {
     }
 
     /// Nothing more is expected. Of a job that has just become unknown, what its runner still has may be on its way.
-    pub(super) fn is_over(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         let settled = |job: &Job| job.state == JobState::Unknown && now.since(job.updated_at) > UNKNOWN;
         !self.is_open() || matches!(&self.owner, Owner::Job(job) if settled(job))
     }
 
     /// What is woken when it has more.
-    pub(super) fn topic(&self) -> String {
+    pub(crate) fn topic(&self) -> String {
         match &self.owner {
             Owner::Job(job) => topic::job(&job.id),
             Owner::Runner(runner) => topic::telemetry(&runner.id),
         }
     }
 
-    pub(super) fn status(&self) -> serde_json::Value {
+    pub(crate) fn status(&self) -> serde_json::Value {
         match &self.owner {
             Owner::Job(job) => serde_json::json!(job.state),
             Owner::Runner(_) => serde_json::Value::Null,

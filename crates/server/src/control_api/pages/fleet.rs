@@ -208,7 +208,9 @@ impl Filter {
                 None => Ok(wanted),
             }
         };
-        let sort = match query.sort.as_str() {
+        // `-changed` is the other way to ask for `order=desc`.
+        let (wanted, down) = query.sort.strip_prefix('-').map_or((query.sort.as_str(), false), |sort| (sort, true));
+        let sort = match wanted {
             "" | "name" => Sort::Name,
             "changed" => Sort::Changed,
             "status" => Sort::Status,
@@ -223,9 +225,9 @@ impl Filter {
                 return Err(ApiError::invalid(text));
             }
         };
-        // What is worse or newer is looked for first, unless the order is given.
         let descending = match query.order.as_str() {
-            "" => !matches!(sort, Sort::Name | Sort::App),
+            "" if down => true,
+            "" => false,
             "asc" => false,
             "desc" => true,
             other => return Err(ApiError::invalid(format!("`order` can't be `{other}`; use asc or desc"))),

@@ -2,12 +2,25 @@
 //! The dashboard and the CLI call them.
 //! No rules: handlers read, put together and render; what may be done comes from the same functions that refuse it.
 
+mod approvals;
+mod attention;
 mod fleet;
+mod installs;
+mod live;
+mod org;
+mod plans;
+mod readme;
+mod runs;
 
 use std::collections::HashMap;
 
 use api::control::Can;
-use model::Role;
+use api::headers;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::{HeaderValue, Method};
+use model::{OrgId, Role};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::AppState;
@@ -15,7 +28,26 @@ use crate::auth::InOrg;
 use crate::error::ApiResult;
 
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(fleet::routes())
+    OpenApiRouter::new().merge(fleet::routes()).merge(attention::routes()).merge(approvals::routes()).merge(installs::routes()).merge(org::routes()).merge(live::routes()).merge(plans::routes()).merge(runs::routes())
+}
+
+/// Tells a page which events its answer knows of: it ignores those, and a late answer never overwrites a newer one.
+pub(super) async fn with_cursor(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let org = request.headers().get(headers::ORG).and_then(|value| value.to_str().ok());
+    let org = org.and_then(|text| OrgId::parse(text).ok()).filter(|_| {
+        request.method() == Method::GET && request.headers().contains_key(headers::BROWSER)
+    });
+    // Before the answer is made: what happens meanwhile may or may not be in it.
+    let known = match org {
+        Some(org) => state.store().last_event(&org).await.ok(),
+        None => None,
+    };
+    let mut response = next.run(request).await;
+    let cursor = known.filter(|_| response.status().is_success()).map(|known| known.to_string());
+    if let Some(value) = cursor.and_then(|cursor| HeaderValue::from_str(&cursor).ok()) {
+        response.headers_mut().insert(headers::CURSOR, value);
+    }
+    response
 }
 
 /// What people are called.
@@ -25,6 +57,12 @@ impl Names {
     pub(super) async fn of(state: &AppState, at: &InOrg) -> ApiResult<Self> {
         let members = state.store().members(&at.org).await?;
         Ok(Self(members.into_iter().map(|it| (it.account_id.to_string(), it.email)).collect()))
+    }
+
+    /// The account of an address; what is no address of the org is what it is.
+    pub(super) fn id(&self, name: &str) -> String {
+        let known = self.0.iter().find(|(_, email)| email.eq_ignore_ascii_case(name));
+        known.map_or_else(|| name.to_owned(), |(id, _)| id.clone())
     }
 
     /// The address of an account; what is no account of the org is called what it is.
