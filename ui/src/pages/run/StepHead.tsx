@@ -26,13 +26,10 @@ export function StepHead({ run, step }: { run: RunView; step: RunStep }) {
   const over = ['error', 'unknown', 'approval-denied', 'approval-expired', 'not-attempted'].includes(step.status)
   const unknown = step.status === 'unknown' || step.job_status === 'unknown'
   const retry = (key: string) => post(path`/v1/workflows/${run.id}/steps/${step.id}/retry`, { org: org.id, idempotency: key })
-  useShortcuts(
-    [
-      ...(canRetry && !step.digest ? [{ keys: 'r', does: 'Retry this step', run: () => void document.querySelector<HTMLButtonElement>('#retry-step')?.click() }] : []),
-      ...(canRetry && step.digest ? [{ keys: 'r', does: 'Retry this step', run: () => void document.querySelector<HTMLButtonElement>('#retry-step')?.click() }] : []),
-      ...(canSkip && step.status !== 'approval-awaiting' ? [{ keys: 's', does: 'Skip this step', run: () => setAsking('skip') }] : []),
-    ],
-  )
+  useShortcuts([
+    ...(canRetry ? [{ keys: 'r', does: 'Retry this step', run: () => document.querySelector<HTMLButtonElement>('#retry-step')?.click() }] : []),
+    ...(canSkip && step.status !== 'approval-awaiting' ? [{ keys: 's', does: 'Skip this step', run: () => setAsking('skip') }] : []),
+  ])
   return (
     <div className={styles.stepHead}>
       <div className={styles.stepTitle}>

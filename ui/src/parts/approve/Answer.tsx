@@ -47,8 +47,8 @@ export function Answer({ plan, installName, before, onAnswered }: Props) {
   const stale = live.is === 'live' ? undefined : 'This page is not live. Wait until it is: the plan may have changed.'
   const approveOff = cannot(plan.can, 'approve') ?? (plan.replaced_by_step ? 'A newer plan is waiting.' : stale)
   const denyOff = cannot(plan.can, 'deny') ?? (plan.replaced_by_step ? 'A newer plan is waiting.' : stale)
-  const skipOff = cannot(plan.can, 'skip') ?? denyOff
-  const retryOff = cannot(plan.can, 'retry') ?? stale
+  const skipOff = cannot(plan.can, 'deny-skip-current') ?? denyOff
+  const retryOff = cannot(plan.can, 'deny-skip-current') ?? stale
   const ask = (response: Response, off: string | undefined) => {
     if (!off) setAsked({ response, plan })
   }
@@ -63,7 +63,7 @@ export function Answer({ plan, installName, before, onAnswered }: Props) {
   const response = asked?.response ?? 'approve'
   // The dialog is about the plan that it was opened with.
   const outdated = plan.digest !== shown.digest || plan.step_id !== shown.step_id || plan.replaced_by_step ? 'A newer plan is waiting. Close this and review it.' : undefined
-  const off = outdated ?? stale ?? cannot(plan.can, response === 'approve' ? 'approve' : response === 'retry' ? 'retry' : 'deny')
+  const off = outdated ?? stale ?? cannot(plan.can, response === 'approve' || response === 'deny' ? response : 'deny-skip-current')
   const approving = response === 'approve'
   const seen = before ?? shown.earlier?.[0]
   return (
