@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { path, post, send } from '../../api/client'
-import type { ComponentRow, InstallOverview } from '../../api/types'
+import type { ComponentRow, CreateWorkflow, InstallOverview } from '../../api/types'
 import { Check, TextField } from '../../base/Field'
 import { Menu } from '../../base/Menu'
 import { Confirm } from '../../parts/act'
@@ -32,7 +32,7 @@ export function ComponentActions({ data, row, label = 'Manage' }: { data: Instal
     if (id) go(org.to.run(id))
   }
   const common = { ...(planOnly ? { plan_only: true } : {}), ...(role.trim() ? { role: role.trim() } : {}) }
-  const run = (body: object & { type: string }) => (key: string) => start(org.id, install.id, { component: row.name, ...common, ...body }, key)
+  const run = (body: CreateWorkflow) => (key: string) => start(org.id, install.id, { component: row.name, ...common, ...body }, key)
   const needed = row.needed_by ?? []
   const there = row.status !== 'pending' && row.status !== 'inactive'
   const notThere = there ? undefined : 'It is not deployed.'
