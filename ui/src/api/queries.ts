@@ -110,5 +110,8 @@ export const logKeeping = (org: Org) => one<T.LogKeeping>(org, ['log-keeping'], 
 
 /** One difference of two versions of an app, as the API's list has it. */
 export interface ConfigChange {
-  [name: string]: unknown
+  part: string
+  name?: string
+  kind: string
+  fields?: { path: string; old?: string | null; new?: string | null }[]
 }

@@ -11,6 +11,7 @@ export const paths = (slug: string) => {
     approvals: `${org}/approvals`,
     workflows: `${org}/workflows`,
     run: (id: string, step?: string) => `${org}/workflows/${e(id)}${step ? `?step=${e(step)}` : ''}`,
+    jobs: `${org}/jobs`,
     job: (id: string, hash = '') => `${org}/jobs/${e(id)}${hash}`,
     newInstall: (appId?: string) => `${org}/installs/new${appId ? `?app=${e(appId)}` : ''}`,
     install,
