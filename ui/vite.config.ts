@@ -13,6 +13,16 @@ const proxy = Object.fromEntries(
   ]),
 )
 
+// As the server sends it: what it forbids, `npm run preview` forbids too.
+const csp = [
+  "default-src 'none'",
+  ...['script', 'style', 'img', 'connect'].map((kind) => `${kind}-src 'self'`),
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ')
+
 export default defineConfig({
   build: {
     target: 'es2022',
@@ -24,6 +34,6 @@ export default defineConfig({
   },
   // Tests read the API's document.
   server: { proxy, fs: { allow: ['..'] } },
-  preview: { proxy },
+  preview: { proxy, headers: { 'content-security-policy': csp } },
   test: { environment: 'jsdom', include: ['src/**/*.test.ts', 'src/**/*.test.tsx'] },
 })

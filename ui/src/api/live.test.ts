@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { HIDDEN, Live, type LiveHooks, SILENCE } from './live'
+import { HIDDEN, Live, LOG_HIDDEN, type LiveHooks } from './live'
+import { SILENCE } from './stream'
 
 class Fake {
   static all: Fake[] = []
@@ -11,8 +12,8 @@ class Fake {
   constructor(readonly url: string) {
     Fake.all.push(this)
   }
-  addEventListener(name: string, listener: unknown) {
-    this.on.set(name, listener as (event: Event) => void)
+  addEventListener(name: string, listener: (event: Event) => void) {
+    this.on.set(name, listener)
   }
   close() {
     this.closed = true
@@ -22,25 +23,70 @@ class Fake {
   }
 }
 
-const hooks = { note: vi.fn(), reset: vi.fn(), refused: vi.fn() } satisfies LiveHooks
+/** Tabs of one browser: a channel that delivers at once, and a lock with a queue. */
+class Channel {
+  static all: Channel[] = []
+  onmessage: ((event: MessageEvent) => void) | null = null
+  constructor() {
+    Channel.all.push(this)
+  }
+  postMessage(data: unknown) {
+    for (const it of Channel.all) if (it !== this) it.onmessage?.(new MessageEvent('message', { data }))
+  }
+  close() {
+    Channel.all = Channel.all.filter((it) => it !== this)
+  }
+}
+let queue: (() => Promise<void>)[] = []
+let held = false
+async function serve() {
+  if (held) return
+  held = true
+  for (let next = queue.shift(); next; next = queue.shift()) await next()
+  held = false
+}
+const locks = {
+  request: (_: string, { signal }: { signal: AbortSignal }, run: () => Promise<void>) => {
+    const mine = () => run()
+    queue.push(mine)
+    signal.addEventListener('abort', () => {
+      queue = queue.filter((it) => it !== mine)
+    })
+    void serve()
+    return Promise.resolve()
+  },
+}
+
+const world = { open: (url: string) => new Fake(url), now: () => Date.now(), random: () => 0.5 }
+const newHooks = () => ({ note: vi.fn(), reset: vi.fn(), refused: vi.fn() }) satisfies LiveHooks
+let hooks = newHooks()
 let live: Live
 const latest = () => Fake.all.at(-1) as Fake
+const open = () => Fake.all.filter((it) => !it.closed)
+const see = (state: 'hidden' | 'visible') => {
+  vi.spyOn(document, 'visibilityState', 'get').mockReturnValue(state)
+  document.dispatchEvent(new Event('visibilitychange'))
+}
 
 beforeEach(() => {
   vi.useFakeTimers()
+  vi.stubGlobal('BroadcastChannel', Channel)
+  Object.defineProperty(navigator, 'locks', { value: locks, configurable: true })
   Fake.all = []
-  Object.values(hooks).forEach((it) => it.mockReset())
-  live = new Live('org1', hooks, { open: (url) => new Fake(url) as never, now: () => Date.now(), random: () => 0.5 })
+  hooks = newHooks()
+  live = new Live('org1', hooks, world)
   live.start()
 })
 
 afterEach(() => {
   live.stop()
+  vi.restoreAllMocks()
+  vi.unstubAllGlobals()
   vi.useRealTimers()
 })
 
 it('passes notes on, and resumes after the last one', () => {
-  latest().say('note', { kind: 'workflow.status' }, '41')
+  latest().say('note', { kind: 'workflow.status' }, '41~0')
   expect(live.current().is).toBe('live')
   expect(hooks.note).toHaveBeenCalledWith({ kind: 'workflow.status' })
   latest().onerror?.(new Event('error'))
@@ -73,18 +119,16 @@ it('backs off, up to 30 s', () => {
   expect(live.current()).toMatchObject({ next: Date.now() + 500 })
 })
 
-it('closes when nobody looks for a minute, and comes back', () => {
-  latest().say('beat', {}, '7')
-  const see = vi.spyOn(document, 'visibilityState', 'get')
-  see.mockReturnValue('hidden')
-  document.dispatchEvent(new Event('visibilitychange'))
+it('closes when nobody looks for a minute, and comes back', async () => {
+  latest().say('beat', {}, '7~0')
+  see('hidden')
   vi.advanceTimersByTime(HIDDEN)
   expect(live.current().is).toBe('paused')
-  expect(latest().closed).toBe(true)
-  see.mockReturnValue('visible')
-  document.dispatchEvent(new Event('visibilitychange'))
+  expect(open()).toHaveLength(0)
+  await vi.advanceTimersByTimeAsync(0)
+  see('visible')
+  await vi.advanceTimersByTimeAsync(0)
   expect(latest().url).toContain('after=7')
-  see.mockRestore()
 })
 
 it('fetches all when it does not know where it ended, and on reset', () => {
@@ -94,25 +138,46 @@ it('fetches all when it does not know where it ended, and on reset', () => {
   vi.advanceTimersByTime(1000)
   latest().onopen?.(new Event('open'))
   expect(hooks.reset).toHaveBeenCalledTimes(1)
-  latest().say('reset', {}, '90')
+  latest().say('reset', {}, '90~0')
   expect(hooks.reset).toHaveBeenCalledTimes(2)
 })
 
-it('follows a log on the same stream, and ignores the one before', () => {
-  const before = latest()
+it('shares one stream among seven tabs; when its tab goes, the next one resumes it', async () => {
+  const others = Array.from({ length: 6 }, () => ({ hooks: newHooks(), tab: undefined as Live | undefined }))
+  latest().say('beat', {}, '5~0')
+  for (const it of others) {
+    it.tab = new Live('org1', it.hooks, world)
+    it.tab.start()
+  }
+  expect(open()).toHaveLength(1)
+  expect(others.every((it) => it.tab?.current().is === 'live')).toBe(true)
+  latest().say('note', { kind: 'x' }, '6~0')
+  expect(others.every((it) => it.hooks.note.mock.calls.length === 1)).toBe(true)
+  live.stop()
+  await vi.advanceTimersByTimeAsync(0)
+  expect(open()).toHaveLength(1)
+  expect(latest().url).toContain('after=6')
+  for (const it of others) it.tab?.stop()
+  await vi.advanceTimersByTimeAsync(0)
+})
+
+it('follows a log on a stream of its own, from the line that is known, only while it is seen', () => {
   const on = vi.fn()
-  const stop = live.follow('log1', 'p9', on)
-  expect(Fake.all.filter((it) => !it.closed)).toHaveLength(1)
-  expect(latest().url).toMatch(/log=log1.*log_after=p9/)
-  before.say('log', { from: 1 })
-  expect(on).not.toHaveBeenCalled()
-  latest().say('log', { from: 2 }, '5.p10')
-  expect(on).toHaveBeenCalledWith({ from: 2 })
-  latest().onerror?.(new Event('error'))
+  const stop = live.follow('log1', 9, on)
+  const log = latest()
+  expect(log.url).toMatch(/log=log1.*log_after=9/)
+  log.say('log', { from: 10 }, '5~10')
+  expect(on).toHaveBeenCalledWith({ from: 10 })
+  log.onerror?.(new Event('error'))
   vi.advanceTimersByTime(1000)
-  expect(latest().url).toContain('after=5.p10')
+  expect(latest().url).toContain('log_after=10')
+  see('hidden')
+  vi.advanceTimersByTime(LOG_HIDDEN)
+  expect(latest().closed).toBe(true)
+  see('visible')
+  expect(latest().url).toContain('log_after=10')
   stop()
-  expect(latest().url).not.toContain('log=')
+  expect(latest().closed).toBe(true)
 })
 
 it('says when the stream was refused, and survives broken messages', () => {

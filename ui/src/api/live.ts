@@ -1,66 +1,79 @@
-/** One event stream per tab: resumed where it ended, closed while nobody looks, honest about silence. */
+/**
+ * What has changed in the org, as it happens. The tabs of a browser share one stream, because a browser opens only six connections to a
+ * server: the tab that holds the lock has the stream, and tells the others. A log that is on screen has a stream of its own.
+ */
+import { type LiveState, type Message, real, SILENCE, Stream, type World } from './stream'
 import type { LiveNote, LogLines } from './types'
 
-export const SILENCE = 25_000
-export const HIDDEN = 60_000
-const FIRST = 1_000
-const MOST = 30_000
+export type { LiveState } from './stream'
 
-export type LiveState =
-  | { is: 'connecting' }
-  | { is: 'live' }
-  | { is: 'paused' }
-  /** Nothing came since; the next try begins at `next`. */
-  | { is: 'stale'; since: number; next: number }
+export const HIDDEN = 60_000
+/** A log that nobody sees is read from where it ended when it is seen again. */
+export const LOG_HIDDEN = 3_000
 
 export interface LiveHooks {
   note: (note: LiveNote) => void
   reset: () => void
-  /** A refused stream may mean that the session ended: whoever listens asks the server. */
   refused: () => void
 }
 
-type Source = Pick<EventSource, 'close' | 'addEventListener'> & { readyState: number; onerror: ((event: globalThis.Event) => void) | null; onopen: ((event: globalThis.Event) => void) | null }
-
-export interface World {
-  open: (url: string) => Source
-  now: () => number
-  random: () => number
-}
-
-const real: World = { open: (url) => new EventSource(url), now: () => Date.now(), random: Math.random }
+type Told = { message: Message } | { state: LiveState } | { ask: 'state' | 'retry' }
 
 export class Live {
-  private source: Source | undefined
   private state: LiveState = { is: 'connecting' }
-  private listeners = new Set<() => void>()
-  private heard: number
-  private tries = 0
-  private lastId = ''
-  private silence: ReturnType<typeof setTimeout> | undefined
-  private again: ReturnType<typeof setTimeout> | undefined
+  private readonly listeners = new Set<() => void>()
+  private readonly stream: Stream
+  private channel: BroadcastChannel | undefined
+  private leads = false
+  private giveUp: (() => void) | undefined
+  private event = ''
+  private begun = false
   private hidden: ReturnType<typeof setTimeout> | undefined
-  private log: { id: string; after: string; on: (lines: LogLines) => void } | undefined
+  private silence: ReturnType<typeof setTimeout> | undefined
 
   constructor(
     private readonly org: string,
     private readonly hooks: LiveHooks,
     private readonly world: World = real,
   ) {
-    this.heard = world.now()
+    this.stream = new Stream(
+      {
+        url: () => `/v1/live?${new URLSearchParams({ org_id: org, ...(this.event ? { after: this.event } : {}) })}`,
+        message: (message) => {
+          this.tell({ message })
+          this.take(message)
+        },
+        state: (state) => {
+          this.set(state)
+          this.tell({ state })
+        },
+        opened: () => {
+          // What happened between two streams without a known place is not known: fetch all.
+          if (this.begun && this.event === '') this.hooks.reset()
+          this.begun = true
+        },
+        refused: () => hooks.refused(),
+      },
+      world,
+    )
   }
 
   start() {
     document.addEventListener('visibilitychange', this.visibility)
     window.addEventListener('online', this.retry)
-    this.connect()
+    if (typeof BroadcastChannel !== 'undefined') {
+      this.channel = new BroadcastChannel(`ferry-live-${this.org}`)
+      this.channel.onmessage = (event: MessageEvent<Told>) => this.hear(event.data)
+    }
+    this.join()
   }
 
   stop() {
     document.removeEventListener('visibilitychange', this.visibility)
     window.removeEventListener('online', this.retry)
     clearTimeout(this.hidden)
-    this.close()
+    this.leave()
+    this.channel?.close()
     this.listeners.clear()
   }
 
@@ -73,110 +86,128 @@ export class Live {
 
   /** Tries at once. */
   retry = () => {
-    this.tries = 0
-    this.connect()
+    if (this.leads) this.stream.retry()
+    else this.tell({ ask: 'retry' })
   }
 
-  /** Follows a log on the same stream, from a position on. */
-  follow(id: string, after: string, on: (lines: LogLines) => void): () => void {
-    const mine = { id, after, on }
-    this.log = mine
-    this.lastId = ''
-    this.connect()
+  /** Follows a log after the line that is known, as long as the page is seen. */
+  follow(log: string, after: number, on: (lines: LogLines) => void): () => void {
+    let line = String(after)
+    let hidden: ReturnType<typeof setTimeout> | undefined
+    const stream = new Stream(
+      {
+        url: () => `/v1/live?${new URLSearchParams({ org_id: this.org, log, log_after: line })}`,
+        message: (message) => {
+          line = message.id.split('~')[1] || line
+          if (message.kind === 'log') parse<LogLines>(message.data, on)
+        },
+        state: () => {},
+        refused: () => this.hooks.refused(),
+      },
+      this.world,
+    )
+    const visibility = () => {
+      clearTimeout(hidden)
+      if (document.visibilityState === 'hidden') hidden = setTimeout(() => stream.close(), LOG_HIDDEN)
+      else stream.retry()
+    }
+    document.addEventListener('visibilitychange', visibility)
+    stream.connect()
     return () => {
-      if (this.log !== mine) return
-      this.log = undefined
-      this.lastId = ''
-      this.connect()
+      document.removeEventListener('visibilitychange', visibility)
+      clearTimeout(hidden)
+      stream.close()
     }
   }
 
-  private set(state: LiveState) {
-    if (state.is === this.state.is && state.is !== 'stale') return
-    this.state = state
-    for (const it of this.listeners) it()
+  /** Waits for the lock; whoever gets it has the stream until it leaves. */
+  private join() {
+    this.tell({ ask: 'state' })
+    this.watch()
+    const locks = navigator.locks as LockManager | undefined
+    if (!locks || !this.channel) {
+      this.lead()
+      return
+    }
+    const abort = new AbortController()
+    this.giveUp = () => abort.abort()
+    locks
+      .request(`ferry-live-${this.org}`, { signal: abort.signal }, () => new Promise<void>((release) => {
+        this.giveUp = release
+        this.lead()
+      }))
+      .catch(() => {})
+  }
+
+  private lead() {
+    this.leads = true
+    clearTimeout(this.silence)
+    this.stream.retry()
+  }
+
+  private leave() {
+    clearTimeout(this.silence)
+    this.stream.close()
+    this.leads = false
+    this.giveUp?.()
+    this.giveUp = undefined
   }
 
   private visibility = () => {
     clearTimeout(this.hidden)
     if (document.visibilityState === 'hidden') {
       this.hidden = setTimeout(() => {
-        this.close()
+        this.leave()
         this.set({ is: 'paused' })
       }, HIDDEN)
-    } else if (this.state.is === 'paused') this.retry()
-  }
-
-  private close() {
-    clearTimeout(this.silence)
-    clearTimeout(this.again)
-    this.source?.close()
-    this.source = undefined
-  }
-
-  private url(): string {
-    const query = new URLSearchParams({ org_id: this.org })
-    if (this.lastId) query.set('after', this.lastId)
-    if (this.log) {
-      query.set('log', this.log.id)
-      if (!this.lastId && this.log.after) query.set('log_after', this.log.after)
-    }
-    return `/v1/live?${query}`
-  }
-
-  private connect() {
-    this.close()
-    // What happened between two connections without a known position is not known: fetch all.
-    const blind = this.lastId === '' && this.state.is !== 'connecting'
-    const source = this.world.open(this.url())
-    this.source = source
-    const mine = (run: (event: MessageEvent<string>) => void) => (event: globalThis.Event) => {
-      if (this.source !== source) return
-      const message = event as MessageEvent<string>
-      if (message.lastEventId) this.lastId = message.lastEventId
-      this.alive()
-      run(message)
-    }
-    source.addEventListener('note', mine((event) => parse<LiveNote>(event.data, this.hooks.note)))
-    source.addEventListener('log', mine((event) => parse<LogLines>(event.data, (lines) => this.log?.on(lines))))
-    source.addEventListener('beat', mine(() => {}))
-    source.addEventListener('reset', mine((event) => {
-      this.lastId = event.lastEventId
+    } else if (this.state.is === 'paused') {
+      this.set({ is: 'connecting' })
+      // While it slept it heard nothing.
       this.hooks.reset()
-    }))
-    source.onopen = () => {
-      if (this.source !== source) return
-      this.alive()
-      if (blind) this.hooks.reset()
+      this.join()
     }
-    source.onerror = () => {
-      if (this.source !== source) return
-      if (source.readyState === 2) this.hooks.refused()
-      this.lost()
+  }
+
+  private tell(told: Told) {
+    this.channel?.postMessage(told)
+  }
+
+  private hear(told: Told) {
+    if ('ask' in told) {
+      if (!this.leads) return
+      if (told.ask === 'retry') this.stream.retry()
+      else this.tell({ state: this.state })
+      return
+    }
+    if (this.leads || this.state.is === 'paused') return
+    if ('state' in told) this.set(told.state)
+    else {
+      this.set({ is: 'live' })
+      this.take(told.message)
     }
     this.watch()
   }
 
-  private alive() {
-    this.heard = this.world.now()
-    this.tries = 0
-    this.set({ is: 'live' })
-    this.watch()
-  }
-
+  /** The tab that has the stream may have died without a word. */
   private watch() {
     clearTimeout(this.silence)
-    this.silence = setTimeout(() => this.lost(), SILENCE)
+    if (this.leads) return
+    const heard = this.world.now()
+    this.silence = setTimeout(() => this.set({ is: 'stale', since: heard, next: this.world.now() + SILENCE }), SILENCE)
   }
 
-  /** Waits between 0 and 1, 2, 4 … 30 s, at random, so that a thousand tabs don't come back at once. */
-  private lost() {
-    this.close()
-    const most = Math.min(MOST, FIRST * 2 ** this.tries)
-    this.tries += 1
-    const wait = Math.max(250, this.world.random() * most)
-    this.set({ is: 'stale', since: this.heard, next: this.world.now() + wait })
-    this.again = setTimeout(() => this.connect(), wait)
+  private take({ kind, data, id }: Message) {
+    const event = id.split('~')[0]
+    // A tab that slept resumes from its own place, and hears some twice; what it knows is not fetched again.
+    if (event) this.event = event
+    if (kind === 'note') parse<LiveNote>(data, this.hooks.note)
+    if (kind === 'reset') this.hooks.reset()
+  }
+
+  private set(state: LiveState) {
+    if (state.is === this.state.is && state.is !== 'stale') return
+    this.state = state
+    for (const it of this.listeners) it()
   }
 }
 

@@ -70,9 +70,11 @@ export function Approvals() {
   return (
     <Page title="Approvals" command={answered ? 'ferry approvals --answered' : 'ferry approvals'} chips={first && <span className="muted">{answered ? `${count(first.total)} answered` : first.total === 1 ? '1 waits' : `${count(first.total)} wait`}</span>}>
       <Filters>
-        <Pick label="App" value={params.app} options={apps.map(([value, name]) => ({ value, name }))} onChange={(app) => set({ app })} />
-        <Search label="Labels, such as env=prod" value={params.labels} onChange={(labels) => set({ labels })} />
-        <Pick label="Show" value={answered ? 'true' : ''} options={[{ value: 'true', name: 'Show: answered' }]} onChange={(value) => set({ answered: value, step: undefined })} />
+        {(apps.length > 1 || params.app) && <Pick label="App" value={params.app} options={apps.map(([value, name]) => ({ value, name }))} onChange={(app) => set({ app })} />}
+        <Search label="Labels: env=prod" value={params.labels} onChange={(labels) => set({ labels })} />
+        <Button small kind={answered ? 'primary' : 'plain'} aria-pressed={answered} onClick={() => set({ answered: answered ? undefined : 'true', step: undefined })}>
+          Answered
+        </Button>
       </Filters>
       {query.isError && <Failure error={failureInfo(query.error)} onRetry={() => void query.refetch()} />}
       {query.isPending && <Skeleton />}

@@ -38,9 +38,11 @@ export function Needs() {
                 const look = attentionLook(it.kind)
                 return (
                   <li key={`${it.kind} ${it.install_id ?? ''} ${it.step_id ?? it.job_id ?? it.build_id ?? at}`} className={styles.item}>
-                    <Mark role={look.role} icon={look.icon}>
-                      {look.word}
-                    </Mark>
+                    <span className={styles.kind}>
+                      <Mark role={look.role} icon={look.icon}>
+                        {look.word}
+                      </Mark>
+                    </span>
                     <span className={styles.text}>
                       {it.install_id && (
                         <>

@@ -84,7 +84,7 @@ function Shown({ run }: { run: RunView }) {
             by <bdi>{run.created_by}</bdi>, <Time at={run.created_at} />
             {run.started_at && (
               <>
-                , took <Took from={run.started_at} to={run.finished_at} />
+                , {run.finished_at ? 'took' : 'for'} <Took from={run.started_at} to={run.finished_at} />
               </>
             )}
           </span>
@@ -116,7 +116,7 @@ function Shown({ run }: { run: RunView }) {
           Cancelled by <bdi>{run.cancelled_by}</bdi>.
         </p>
       )}
-      {run.waits && <Waits run={run} />}
+      {run.waits && !(run.waits.code === 'approval' && selected?.status === 'approval-awaiting') && <Waits run={run} />}
       <div className={styles.split}>
         <Rail run={run} selected={selected?.id} onSelect={(id) => set({ step: id, tab: undefined }, false)} />
         {selected ? <Step key={selected.id} run={run} step={selected} tab={params.tab as Tab | undefined} setTab={(tab) => set({ tab, step: selected.id })} /> : <p className="muted">This run has no steps.</p>}
@@ -183,7 +183,7 @@ function Step({ run, step, tab: wanted, setTab }: { run: RunView; step: RunStep;
   return (
     <section className={styles.detail} aria-label={step.name}>
       <StepHead run={run} step={step} />
-      {tabs.length > 0 && (
+      {tabs.length > 1 && (
         <div className={styles.tabs} role="tablist" aria-label="Of this step">
           {tabs.map((it) => (
             <button key={it} type="button" role="tab" aria-selected={tab === it} className={styles.tab} onClick={() => setTab(it)}>
@@ -214,7 +214,7 @@ function PlanOf({ plan }: { plan: PlanView }) {
   const [against] = useState(() => lastSeen(org.id, plan) ?? plan.earlier?.[0])
   return (
     <>
-      <Plan plan={plan} />
+      <Plan plan={plan} untitled />
       {against && <Since plan={plan} against={against} />}
     </>
   )

@@ -54,7 +54,7 @@ export function StepHead({ run, step }: { run: RunView; step: RunStep }) {
           <Id id={step.id} what="step id" />
         </span>
       </div>
-      {step.reason && (
+      {step.reason && step.status !== 'approval-awaiting' && (
         <Note role={over ? 'bad' : 'neutral'}>
           <span dir="auto">{step.reason}</span>
         </Note>

@@ -50,7 +50,7 @@ function Opened({ outline: it, page, reload }: { outline: LogOutline; page: bool
   // Only a log that may grow is followed; the stream goes on where the outline ended.
   useEffect(() => {
     if (!it.open || !live) return
-    return live.follow(it.log_stream_id, it.position, (lines) => store.take(lines))
+    return live.follow(it.log_stream_id, store.total, (lines) => store.take(lines))
   }, [it.open, it.log_stream_id, live, store])
   // A link that is opened while the page is there.
   useEffect(() => {

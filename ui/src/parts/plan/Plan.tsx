@@ -1,4 +1,4 @@
-import { type ReactNode, useMemo, useState } from 'react'
+import { useMemo, useState } from 'react'
 import type { PlanOutput, PlanResource, PlanView } from '../../api/types'
 import { Button } from '../../base/Button'
 import { Mark } from '../../base/Chip'
@@ -13,7 +13,7 @@ import styles from './Plan.module.css'
 const STEP = 100
 
 /** What a step would change: the dangerous first, everything folded, nothing hidden without a word. */
-export function Plan({ plan, extra }: { plan: PlanView; extra?: ReactNode }) {
+export function Plan({ plan, untitled = false }: { plan: PlanView; untitled?: boolean }) {
   const [only, setOnly] = useState('')
   const [text, setText] = useState('')
   const shown = useMemo(() => {
@@ -24,16 +24,17 @@ export function Plan({ plan, extra }: { plan: PlanView; extra?: ReactNode }) {
   return (
     <div className={styles.plan}>
       <div className={styles.head}>
-        <h2 className={styles.title}>
-          <bdi>{plan.title}</bdi>
-        </h2>
+        {!untitled && (
+          <h2 className={styles.title}>
+            <bdi>{plan.title}</bdi>
+          </h2>
+        )}
         {plan.digest && (
-          <code className="muted" title={plan.digest}>
-            {shortDigest(plan.digest)}
-          </code>
+          <span className="muted small">
+            plan <code title={plan.digest}>{shortDigest(plan.digest)}</code>
+          </span>
         )}
         {plan.terraform_version && <span className="muted small">Terraform {plan.terraform_version}</span>}
-        {extra}
       </div>
 
       {plan.data_loss > 0 && (
