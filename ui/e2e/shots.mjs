@@ -22,7 +22,7 @@ if (link !== '-') {
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.context().storageState({ path: `${out}/session.json` })
 }
-await page.goto(`${base}/favicon.ico`).catch(() => {})
+await page.goto(`${base}/`)
 found.length = 0
 const call = async (path) => {
   const answer = await page.request.get(`${base}${path}`, { headers: { 'x-nuon-org-id': orgId } })

@@ -11,7 +11,7 @@ export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement
 }
 
 /** A button that is never only greyed out: a disabled one can be focused, and its reason is read out and shown. */
-export function Button({ kind = 'plain', small, reason, busy, children, onClick, className, ...rest }: ButtonProps) {
+export function Button({ kind = 'plain', small, reason, busy, children, onClick, className, autoFocus, ...rest }: ButtonProps) {
   const id = useId()
   const off = reason !== undefined || busy === true
   const name = [styles.button, styles[kind], small && styles.small, className].filter(Boolean).join(' ')
@@ -21,6 +21,7 @@ export function Button({ kind = 'plain', small, reason, busy, children, onClick,
         type="button"
         {...rest}
         className={name}
+        data-autofocus={autoFocus || undefined}
         aria-disabled={off || undefined}
         aria-busy={busy || undefined}
         aria-describedby={reason ? id : rest['aria-describedby']}

@@ -6,7 +6,7 @@ interface Props {
   onClose: () => void
   title: ReactNode
   children: ReactNode
-  /** Buttons; the safe one carries `autoFocus`. */
+  /** Buttons; the safe one carries `autoFocus`, which becomes `data-autofocus`. */
   actions?: ReactNode
   wide?: boolean
 }
@@ -21,6 +21,7 @@ export function Dialog({ open, onClose, title, children, actions, wide }: Props)
     if (!open || !dialog) return
     const before = document.activeElement
     if (!dialog.open) dialog.showModal()
+    dialog.querySelector<HTMLElement>('[data-autofocus]')?.focus()
     return () => {
       dialog.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()

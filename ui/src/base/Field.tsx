@@ -32,20 +32,20 @@ function Frame({ id, label, hint, error, hidden, children }: Label & { id: strin
 const about = (id: string, hint: ReactNode, error: string | undefined) =>
   ({ 'aria-describedby': [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ') || undefined, 'aria-invalid': error ? true : undefined }) as const
 
-export function TextField({ label, hint, error, hidden, className, ...rest }: Label & InputHTMLAttributes<HTMLInputElement>) {
+export function TextField({ label, hint, error, hidden, className, autoFocus, ...rest }: Label & InputHTMLAttributes<HTMLInputElement>) {
   const id = useId()
   return (
     <Frame id={id} {...{ label, hint, error, hidden }}>
-      <input {...rest} {...about(id, hint, error)} id={id} dir="auto" className={[styles.input, className].filter(Boolean).join(' ')} />
+      <input {...rest} {...about(id, hint, error)} id={id} data-autofocus={autoFocus || undefined} dir="auto" className={[styles.input, className].filter(Boolean).join(' ')} />
     </Frame>
   )
 }
 
-export function TextArea({ label, hint, error, hidden, ...rest }: Label & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+export function TextArea({ label, hint, error, hidden, autoFocus, ...rest }: Label & TextareaHTMLAttributes<HTMLTextAreaElement>) {
   const id = useId()
   return (
     <Frame id={id} {...{ label, hint, error, hidden }}>
-      <textarea rows={3} {...rest} {...about(id, hint, error)} id={id} dir="auto" className={styles.input} />
+      <textarea rows={3} {...rest} {...about(id, hint, error)} id={id} data-autofocus={autoFocus || undefined} dir="auto" className={styles.input} />
     </Frame>
   )
 }

@@ -74,7 +74,7 @@ function Input({ input: it, value, current, onChange }: { input: AppInput; value
     )
   }
   if (it.sensitive) {
-    return <TextField label={label} hint={`${limits} ${current !== undefined ? 'It is set; leave it empty to keep it.' : 'It is stored encrypted and never shown.'}`.trim()} type="password" value={value ?? ''} onChange={(event) => onChange(event.target.value || undefined)} autoComplete="new-password" />
+    return <TextField label={label} hint={`${limits} ${current ? 'It is set; leave it empty to keep it.' : 'It is stored encrypted and never shown.'}`.trim()} type="password" value={value ?? ''} onChange={(event) => onChange(event.target.value || undefined)} autoComplete="new-password" />
   }
   if (it.type === 'json' || it.type === 'list' || it.type === 'map') {
     return <TextArea label={label} hint={`${limits} As JSON.`.trim()} value={shown} onChange={(event) => onChange(event.target.value)} spellCheck={false} />

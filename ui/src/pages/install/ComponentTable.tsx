@@ -57,7 +57,7 @@ export function ComponentTable({ data, sandbox = false, menu }: { data: InstallO
       ),
     },
     { key: 'needs', head: 'Needs', cell: (it) => (it.depends_on?.length ? <bdi className="muted">{it.depends_on.join(', ')}</bdi> : null) },
-    { key: 'at', head: 'Deployed', fit: true, cell: (it) => (it.deployed_at ? it.workflow_id ? <To to={org.to.run(it.workflow_id)}><Time at={it.deployed_at} /></To> : <Time at={it.deployed_at} /> : <span className="muted">never</span>) },
+    { key: 'at', head: 'Deployed', fit: true, cell: (it) => (it.deployed_at ? it.workflow_id ? <To to={org.to.run(it.workflow_id)}><Time at={it.deployed_at} /></To> : <Time at={it.deployed_at} /> : <span className="muted">{it.status === 'pending' ? 'never' : ''}</span>) },
     ...(menu ? [{ key: 'menu', head: <span className="visually-hidden">Actions</span>, fit: true, cell: menu }] : []),
   ]
   return <Table label="Components" columns={columns} rows={rows} id={(it) => `${it.id ?? ''}${it.name}`} onActivate={(it) => go(place(it))} rowProps={(it) => ({ 'data-off': it.disabled ?? false })} />

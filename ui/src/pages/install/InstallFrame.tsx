@@ -86,7 +86,11 @@ function Framed({ data }: { data: InstallOverview }) {
             <Chip status={data.runner.draining && it.runner_status === 'active' ? 'draining' : it.runner_status} kind="runner" bare />
           </To>
           <span className="muted">
-            runner seen <Time at={it.runner_seen_at} />
+            {it.runner_seen_at && (
+              <>
+                runner seen <Time at={it.runner_seen_at} />
+              </>
+            )}
             {data.runner.report?.disabled_since && (
               <>
                 , switched off by the customer <Time at={data.runner.report.disabled_since} />

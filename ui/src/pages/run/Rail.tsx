@@ -13,7 +13,7 @@ export function Rail({ run, selected, onSelect }: { run: RunView; selected: stri
   const [all, setAll] = useState(false)
   const replaced = run.steps.filter((it) => it.replaced).length
   const shown = run.steps.filter((it) => all || !it.replaced || it.id === selected)
-  const open = run.steps.some((it) => it.status === 'in-progress')
+  const open = run.steps.some((it) => ['in-progress', 'approval-awaiting'].includes(it.status))
   const now = useNow(open ? 1 : 60)
   const started = parseTime(run.started_at) ?? parseTime(run.created_at) ?? now
   const span = Math.max(1, run.span_ms, open ? now - started : 0)
@@ -26,7 +26,7 @@ export function Rail({ run, selected, onSelect }: { run: RunView; selected: stri
         {shown.map((it) => {
           const look = statusLook(it.status, 'step')
           const begin = parseTime(it.started_at)
-          const running = it.status === 'in-progress' && begin !== undefined
+          const running = ['in-progress', 'approval-awaiting'].includes(it.status) && begin !== undefined
           const took = running ? Math.max(0, now - begin) : (it.took_ms ?? 0)
           const offset = it.offset_ms ?? 0
           return (

@@ -12,7 +12,7 @@ import { Changes } from '../../parts/Changes'
 import { cannot, useOrg } from '../../parts/org'
 import { useShortcuts } from '../../parts/shortcuts'
 import { To } from '../../parts/To'
-import { words } from '../../lib/format'
+import { shortDigest, words } from '../../lib/format'
 import styles from './Run.module.css'
 
 /** How a step stands, why, and what may be done about it. */
@@ -66,7 +66,7 @@ export function StepHead({ run, step }: { run: RunView; step: RunStep }) {
       )}
       {step.status === 'approval-awaiting' && step.expires_at && (
         <p className="muted">
-          Expires <Time at={step.expires_at} />.
+          Plan <code title={step.digest}>{shortDigest(step.digest ?? '')}</code> waits for an approval; it expires <Time at={step.expires_at} />.
         </p>
       )}
       {step.answer && (

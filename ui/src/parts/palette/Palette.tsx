@@ -8,6 +8,7 @@ import { useOrg } from '../org'
 import { recent } from '../prefs'
 import { useAllShortcuts } from '../shortcuts'
 import { useGo } from '../To'
+import type { Kind } from '../../lib/status'
 import type { Paths } from '../paths'
 import styles from './Palette.module.css'
 
@@ -17,6 +18,7 @@ interface Option {
   name: string
   note?: string | undefined
   status?: string | undefined
+  kind?: Kind
   run: () => void
 }
 
@@ -78,7 +80,7 @@ function Box({ onClose }: { onClose: () => void }) {
     ]
     const things = wanted === '' ? [] : (found.data?.items ?? [])
     return [
-      ...things.map((it) => ({ key: `${it.kind} ${it.id} ${it.install_id ?? ''}`, group: 'Found', name: it.name, note: [it.kind, it.of].filter(Boolean).join(' of '), status: it.status, run: visit(placeOf(org.to, it)) })),
+      ...things.map((it) => ({ key: `${it.kind} ${it.id} ${it.install_id ?? ''}`, group: 'Found', name: it.name, note: [it.kind, it.of].filter(Boolean).join(' of '), status: it.status, kind: (it.kind === 'install' ? 'component' : it.kind) as Kind, run: visit(placeOf(org.to, it)) })),
       ...(word === '' ? recent(org.id).map((it) => ({ key: `recent ${it.to}`, group: 'Recent', name: it.name, note: it.kind, run: visit(it.to) })) : []),
       ...shortcuts
         .filter((it) => it.keys !== 'mod+k' && !it.keys.startsWith('g ') && fits(it.does))
@@ -98,7 +100,9 @@ function Box({ onClose }: { onClose: () => void }) {
   }, [text, wanted, found.data, org, shortcuts, go, onClose])
 
   useEffect(() => setAt(0), [text, options.length])
-  useEffect(() => list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }), [at])
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' })
+  }, [at])
 
   const onKeyDown = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
@@ -114,7 +118,7 @@ function Box({ onClose }: { onClose: () => void }) {
   return (
     <div className={styles.box}>
       <input
-        autoFocus
+        data-autofocus
         className={styles.input}
         value={text}
         onChange={(event) => setText(event.target.value)}
@@ -140,7 +144,7 @@ function Box({ onClose }: { onClose: () => void }) {
             <div id={`${id}-${index}`} role="option" aria-selected={index === at} className={styles.option} onClick={it.run} onPointerMove={() => setAt(index)}>
               <bdi className={styles.name}>{it.name}</bdi>
               {it.note && <bdi className={styles.note}>{it.note}</bdi>}
-              {it.status && <Chip status={it.status} bare />}
+              {it.status && <Chip status={it.status} {...(it.kind ? { kind: it.kind } : {})} bare />}
             </div>
           </div>
         ))}

@@ -23,19 +23,19 @@ export function Plan({ plan, untitled = false }: { plan: PlanView; untitled?: bo
 
   return (
     <div className={styles.plan}>
-      <div className={styles.head}>
+      {(!untitled || plan.terraform_version) && (<div className={styles.head}>
         {!untitled && (
           <h2 className={styles.title}>
             <bdi>{plan.title}</bdi>
           </h2>
         )}
-        {plan.digest && (
+        {plan.digest && !untitled && (
           <span className="muted small">
             plan <code title={plan.digest}>{shortDigest(plan.digest)}</code>
           </span>
         )}
         {plan.terraform_version && <span className="muted small">Terraform {plan.terraform_version}</span>}
-      </div>
+      </div>)}
 
       {plan.data_loss > 0 && (
         <Note role="bad">
