@@ -2,6 +2,7 @@
 
 mod apps;
 mod events;
+mod fleet;
 mod health;
 mod installs;
 mod jobs;
@@ -19,6 +20,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 pub(crate) use apps::{AppDir, Apps, GraphFormat, Policies, SyncApp, TestPolicies, Variables};
 pub(crate) use events::Events;
+pub(crate) use fleet::{ApprovalsArgs, FleetArgs};
 pub(crate) use health::Health;
 pub(crate) use installs::{
     CreateInstall, Drift, InstallHealth, Installs, Rollback, SetInstall, SyncInstalls, Teardown,
@@ -117,6 +119,10 @@ pub enum Command {
     /// Installs: an app running for one customer
     #[command(subcommand, visible_alias = "install")]
     Installs(Installs),
+    /// Fleet: all installs at a glance
+    Fleet(FleetArgs),
+    /// Approvals: plans that wait for a person
+    Approvals(ApprovalsArgs),
     /// Workflows: deploys and other changes of installs
     #[command(subcommand, visible_alias = "workflow")]
     Workflows(Workflows),

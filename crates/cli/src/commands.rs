@@ -14,6 +14,7 @@ use crate::output::Output;
 mod apps;
 mod contexts;
 mod events;
+mod fleet;
 mod health;
 mod ids;
 mod installs;
@@ -55,6 +56,8 @@ pub(crate) async fn dispatch(global: &Global, out: &Output, command: Command) ->
         Command::Sources(command) => registry::artifacts::sources(&connect(global).await?, out, command).await,
         Command::Policies(command) => Box::pin(apps::policies::run(out, command)).await,
         Command::Health(command) => health::run(out, command),
+        Command::Fleet(args) => fleet::fleet(&connect(global).await?, out, args).await,
+        Command::Approvals(args) => fleet::approvals(&connect(global).await?, out, args).await,
         Command::Runbooks(command) => Box::pin(workflows::runbooks::run(&connect(global).await?, out, command)).await,
         Command::Actions(command) => Box::pin(workflows::actions::run(&connect(global).await?, out, command)).await,
         Command::Jobs(command) => Box::pin(jobs::run(&connect(global).await?, out, command)).await,

@@ -66,11 +66,7 @@ impl Reader {
     }
 
     /// The verdicts of an org's installs that were written since a time.
-    pub async fn install_verdicts(
-        &self,
-        org: &OrgId,
-        since: Timestamp,
-    ) -> Result<Vec<(InstallId, String, Timestamp)>> {
+    pub async fn install_verdicts(&self, org: &OrgId, since: Timestamp) -> Result<Vec<(InstallId, String, Timestamp)>> {
         self.main()
             .read((org.clone(), since), |tx, (org, since)| { Box::pin(async move {
                     let sql = "SELECT install_id, verdict, updated_at FROM install_health WHERE org_id = $1 AND updated_at >= $2";

@@ -51,8 +51,7 @@ impl WorkflowContext<'_> {
         }
         let (basis, _) = self.basis(step).await?;
         self.outbox_display(step, json!({ "resources": [] }));
-        let plan =
-            Plan { digest: basis.clone(), basis, ..Plan::default() };
+        let plan = Plan { digest: basis.clone(), basis, ..Plan::default() };
         Ok(Some(Ended::Planned(plan)))
     }
 

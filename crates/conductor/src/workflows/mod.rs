@@ -25,8 +25,8 @@ use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, TraceContext, Workflo
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use store::{
-    ApprovalOption, Given, Idempotency, Install, InstallInputs, Look, LookChange, Pin, PlannedWorkflow, StepRow, StoreError,
-    WorkflowChange, WorkflowRow, topic,
+    ApprovalOption, Given, Idempotency, Install, InstallInputs, Look, LookChange, Pin, PlannedWorkflow, StepRow,
+    StoreError, WorkflowChange, WorkflowRow, topic,
 };
 use tokio_util::sync::CancellationToken;
 

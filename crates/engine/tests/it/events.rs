@@ -48,7 +48,10 @@ impl Run {
 
     fn plan(&mut self, name: &str, changes: Changes) {
         let (digest, basis) = (format!("digest of {}", self.step(name).id), String::new());
-        self.end(name, Ended::Planned(Plan { digest, changes, basis, policies: Judged::default(), ask: None, ..Plan::default() }));
+        self.end(
+            name,
+            Ended::Planned(Plan { digest, changes, basis, policies: Judged::default(), ask: None, ..Plan::default() }),
+        );
     }
 
     fn answer(&mut self, name: &str, response: Response) -> Result<(), Refused> {
@@ -127,7 +130,14 @@ fn independent_components_run_side_by_side() {
 fn nobody_approves_what_policies_deny() {
     let mut run = deploy();
     let judged = Judged { asked: 1, evaluated: 1, denied: 1, warned: 0 };
-    let plan = |judged| Plan { digest: "d".into(), changes: CHANGE, basis: String::new(), policies: judged, ask: None, ..Plan::default() };
+    let plan = |judged| Plan {
+        digest: "d".into(),
+        changes: CHANGE,
+        basis: String::new(),
+        policies: judged,
+        ask: None,
+        ..Plan::default()
+    };
     run.tell(Event::ApproveAll { by: "ann".into() }).expect("told");
     run.end("sync and plan db", Ended::Denied(plan(judged), "policy `p` denies it".into()));
     assert_eq!(run.status("sync and plan db"), StepStatus::Error, "and is not tried again by itself");
@@ -496,7 +506,14 @@ fn event(run: &Run, kind: u8, at: usize) -> Event {
     let id = step.id.clone();
     let plan = |changes| {
         let digest = format!("digest of {id}");
-        Ended::Planned(Plan { digest, changes, basis: String::new(), policies: Judged::default(), ask: None, ..Plan::default() })
+        Ended::Planned(Plan {
+            digest,
+            changes,
+            basis: String::new(),
+            policies: Judged::default(),
+            ask: None,
+            ..Plan::default()
+        })
     };
     let success = if step.work.is_plan() { plan(CHANGE) } else { Ended::Success };
     let answered = |response| Event::Answered {

@@ -27,6 +27,7 @@ mod log_kills;
 mod logs;
 mod manners;
 mod net;
+mod pages;
 mod registry;
 mod registry_clients;
 mod scale;

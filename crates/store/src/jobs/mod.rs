@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use model::papers::Signed;
 use model::{
     InstallId, JobEvent, JobGroup, JobId, JobState, JobType, LogStreamId, OrgId, Outcome, RunnerId, StepId, Timestamp,
-    constants, WorkflowId,
+    WorkflowId, constants,
 };
 
 use crate::db::{Row, Table, Tx, params, select, table};

@@ -84,7 +84,7 @@ pub(crate) async fn outdate_app(tx: &mut Tx<'_>, app: &AppId) -> Result<()> {
 }
 
 const SIGHTINGS: Sql = Sql {
-    sqlite: "SELECT id, seen_at, closed_at, revoked_at, COALESCE(json_extract(report, '$.disabled_since') IS NOT NULL, 0) AS disabled FROM runners WHERE org_id = $1 AND install_id IS NOT NULL",
+    sqlite: "SELECT id, seen_at, closed_at, revoked_at, (report ->> 'disabled_since') IS NOT NULL AS disabled FROM runners WHERE org_id = $1 AND install_id IS NOT NULL",
     postgres: "SELECT id, seen_at, closed_at, revoked_at, CASE WHEN report::jsonb ->> 'disabled_since' IS NOT NULL THEN 1::bigint ELSE 0::bigint END AS disabled FROM runners WHERE org_id = $1 AND install_id IS NOT NULL",
 };
 
@@ -147,10 +147,7 @@ impl Reader {
         let read = |row: &crate::Row| {
             Ok(Sighting {
                 runner_id: row.get("id")?,
-                sightings: model::waiting::Sightings {
-                    seen_at: row.get("seen_at")?,
-                    closed_at: row.get("closed_at")?,
-                },
+                sightings: model::waiting::Sightings { seen_at: row.get("seen_at")?, closed_at: row.get("closed_at")? },
                 revoked: row.get::<Option<Timestamp>>("revoked_at")?.is_some(),
                 disabled: row.get("disabled")?,
             })

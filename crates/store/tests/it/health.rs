@@ -4,7 +4,7 @@ use model::Timestamp;
 use serde_json::json;
 use store::{HealthChange, HealthRow, HealthTransition, KindFilter};
 
-use crate::kit::{World, new_org, on_both};
+use crate::kit::{World, eventually, new_org, on_both};
 
 fn row(world: &World, version: i64, verdict: &str) -> HealthRow {
     HealthRow {
@@ -48,7 +48,11 @@ fn a_change_is_written_once_and_its_history_is_paged_and_swept() {
         assert!(!store.write_health(change(&world, 1, "unhealthy")).await?, "it was read before that");
         let found = store.install_health(org, install).await?.expect("a row");
         assert_eq!((found.version, found.verdict.as_str()), (2, "unhealthy"));
-        assert_eq!(store.install_verdicts(org).await?, [(install.clone(), "unhealthy".to_owned())]);
+        let all = store.install_verdicts(org, Timestamp::from_micros(0)).await?;
+        let told: Vec<(&str, &str)> = all.iter().map(|(id, verdict, _)| (id.as_str(), verdict.as_str())).collect();
+        assert_eq!(told, [(install.as_str(), "unhealthy")]);
+        let later = all.first().map(|(_, _, at)| at.plus_s(1)).unwrap_or(Timestamp::from_micros(0));
+        assert!(store.install_verdicts(org, later).await?.is_empty(), "none is newer");
 
         let all = |component: Option<&'static str>, from: Timestamp, place| {
             store.health_transitions(org, install, component, from, place)
@@ -66,11 +70,11 @@ fn a_change_is_written_once_and_its_history_is_paged_and_swept() {
         // Another org sees nothing of it.
         let other = new_org(store, &world.account, "other", world.now()).await?;
         assert_eq!(store.install_health(&other, install).await?, None);
-        assert!(store.install_verdicts(&other).await?.is_empty());
+        assert!(store.install_verdicts(&other, Timestamp::from_micros(0)).await?.is_empty());
         assert!(store.health_transitions(&other, install, None, begun, (0, 10)).await?.is_empty());
 
         let kind = KindFilter::parse("health")?;
-        assert_eq!(store.latest_events(org, None, &kind, 10).await?.len(), 2);
+        eventually(2, async || Ok(store.latest_events(org, None, &kind, 10).await?.len())).await?;
 
         assert!(store.due_health(world.now(), 10).await?.is_empty());
         assert_eq!(store.due_health(world.now().plus_s(300), 10).await?, [(org.clone(), install.clone())]);

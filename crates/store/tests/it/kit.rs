@@ -388,3 +388,19 @@ pub(crate) fn install_named(
     let kind = RunnerKind::Install;
     (install, NewRunner { id: runner, org_id: org.clone(), name: name.into(), kind, install_id: Some(id) })
 }
+
+/// PostgreSQL shows an event when no older transaction is open, those of other tests included: it is looked for until it is as expected.
+pub(crate) async fn eventually<T: PartialEq + std::fmt::Debug>(
+    expected: T,
+    mut look: impl AsyncFnMut() -> Result<T>,
+) -> Result<()> {
+    let started = std::time::Instant::now();
+    loop {
+        let seen = look().await?;
+        if seen == expected {
+            return Ok(());
+        }
+        assert!(started.elapsed().as_secs() < 20, "expected {expected:?}, and it is {seen:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

@@ -15,6 +15,7 @@ mod leases;
 mod logs;
 mod notifier;
 mod orphans;
+mod pages;
 mod people;
 mod queue;
 mod registry;

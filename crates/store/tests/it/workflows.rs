@@ -8,7 +8,7 @@ use store::{Given, NewJob, PlannedWorkflow, StepRow, StoreError, Target, Workflo
 
 use crate::kit::{World, new_org, on_both, unique};
 
-fn row(world: &World, now: Timestamp) -> WorkflowRow {
+pub(crate) fn row(world: &World, now: Timestamp) -> WorkflowRow {
     WorkflowRow {
         id: WorkflowId::new(now, unique()),
         org_id: world.org.clone(),
@@ -26,7 +26,7 @@ fn row(world: &World, now: Timestamp) -> WorkflowRow {
     }
 }
 
-fn step(now: Timestamp, slot: u32, status: &str, locks: Option<&str>) -> StepRow {
+pub(crate) fn step(now: Timestamp, slot: u32, status: &str, locks: Option<&str>) -> StepRow {
     let (id, locks) = (StepId::new(now, unique()), locks.map(str::to_owned));
     StepRow {
         id,
@@ -40,7 +40,7 @@ fn step(now: Timestamp, slot: u32, status: &str, locks: Option<&str>) -> StepRow
     }
 }
 
-fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> WorkflowChange {
+pub(crate) fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> WorkflowChange {
     WorkflowChange {
         row: row.clone(),
         steps: steps.to_vec(),
@@ -51,12 +51,13 @@ fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> WorkflowChang
         moves: None,
         freed: false,
         events: Vec::new(),
+        looks: Vec::new(),
         actor: "ann".into(),
         now,
     }
 }
 
-fn planned(row: &WorkflowRow, steps: &[StepRow]) -> PlannedWorkflow {
+pub(crate) fn planned(row: &WorkflowRow, steps: &[StepRow]) -> PlannedWorkflow {
     PlannedWorkflow {
         row: row.clone(),
         steps: steps.to_vec(),

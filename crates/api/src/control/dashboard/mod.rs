@@ -45,7 +45,7 @@ impl Can {
 
 /// A word of the API that is also an enum of its document.
 macro_rules! words {
-    ($($(#[$meta:meta])* pub enum $name:ident { $($variant:ident = $word:literal),* $(,)? })*) => {$(
+    ($($(#[$meta:meta])* pub enum $name:ident { $($variant:ident = $word:tt),* $(,)? })*) => {$(
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -21,6 +21,7 @@ use crate::error::{CliError, Exit, Result};
 use crate::output::{Cell, Output, cell, dim, id, short, status, strong};
 
 pub(crate) use follow::{DRIFTED, start, watch};
+pub(crate) use plans::summary as changes_summary;
 pub(crate) use plans::{plan_lines, plan_summary, plan_title};
 
 pub(crate) async fn run(client: &Client, out: &Output, command: Workflows) -> Result<u8> {

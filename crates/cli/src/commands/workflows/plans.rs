@@ -60,7 +60,7 @@ pub(crate) fn plan_title(step: &WorkflowStep) -> String {
     format!("{}: {}", step.name, plan_summary(step))
 }
 
-pub(super) fn summary(changes: Option<&PlanChanges>) -> String {
+pub(crate) fn summary(changes: Option<&PlanChanges>) -> String {
     let Some(changes) = changes else { return String::new() };
     let parts = [
         (changes.create, "to create"),

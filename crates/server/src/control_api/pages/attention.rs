@@ -200,7 +200,8 @@ impl Look<'_> {
                 _ => {}
             }
             if row.drifted > 0 {
-                let parts = if row.drifted == 1 { "1 part differs".into() } else { format!("{} parts differ", row.drifted) };
+                let parts =
+                    if row.drifted == 1 { "1 part differs".into() } else { format!("{} parts differ", row.drifted) };
                 items.push(of(row, "drifted", format!("{parts} from what was deployed"), since, "Drift"));
             }
             self.runner(row, &mut items);

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use api::control::{Facet, Fleet, FleetComponent, FleetFacets, FleetRow, HealthWord, PartWord, RunnerWord};
 use axum::Json;
 use axum::extract::State;
+use model::InstallId;
 use model::labels::Selector;
 use model::waiting::Presence;
-use model::InstallId;
 use serde::Deserialize;
 use store::{LastWorkflow, Summary};
 use utoipa_axum::router::OpenApiRouter;
@@ -220,8 +220,9 @@ impl Filter {
             "health" => Sort::Health,
             "app" => Sort::App,
             other => {
-                let text =
-                    format!("`sort` can't be `{other}`; use name, changed, status, version, drift, runner, health or app");
+                let text = format!(
+                    "`sort` can't be `{other}`; use name, changed, status, version, drift, runner, health or app"
+                );
                 return Err(ApiError::invalid(text));
             }
         };
@@ -260,9 +261,10 @@ impl Filter {
     fn takes(&self, seen: &Seen<'_>) -> bool {
         let row = seen.row;
         let version = self.version.is_empty()
-            || self.version.iter().any(|wanted| {
-                if wanted == "outdated" { seen.is_outdated() } else { seen.version_word() == *wanted }
-            });
+            || self
+                .version
+                .iter()
+                .any(|wanted| if wanted == "outdated" { seen.is_outdated() } else { seen.version_word() == *wanted });
         let app = self.app.is_empty() || self.app.iter().any(|app| app == seen.app || *app == row.app_id.as_str());
         let q = self.q.is_empty() || row.name.to_lowercase().contains(&self.q) || row.id.as_str() == self.q;
         q && app

@@ -262,11 +262,7 @@ impl Page {
 }
 
 /// Plans of an install that wait, by the part that they are about: workflow and step.
-async fn waiting(
-    state: &AppState,
-    at: &InOrg,
-    install: &Install,
-) -> ApiResult<BTreeMap<String, (String, String)>> {
+async fn waiting(state: &AppState, at: &InOrg, install: &Install) -> ApiResult<BTreeMap<String, (String, String)>> {
     let open = ["approval-awaiting", "in-progress"].map(str::to_owned).to_vec();
     let filter = WorkflowFilter { install: Some(install.id.clone()), statuses: open, ..WorkflowFilter::default() };
     let mut found = BTreeMap::new();

@@ -28,15 +28,23 @@ use crate::auth::InOrg;
 use crate::error::ApiResult;
 
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(fleet::routes()).merge(attention::routes()).merge(approvals::routes()).merge(installs::routes()).merge(org::routes()).merge(live::routes()).merge(plans::routes()).merge(runs::routes())
+    OpenApiRouter::new()
+        .merge(fleet::routes())
+        .merge(attention::routes())
+        .merge(approvals::routes())
+        .merge(installs::routes())
+        .merge(org::routes())
+        .merge(live::routes())
+        .merge(plans::routes())
+        .merge(runs::routes())
 }
 
 /// Tells a page which events its answer knows of: it ignores those, and a late answer never overwrites a newer one.
 pub(super) async fn with_cursor(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let org = request.headers().get(headers::ORG).and_then(|value| value.to_str().ok());
-    let org = org.and_then(|text| OrgId::parse(text).ok()).filter(|_| {
-        request.method() == Method::GET && request.headers().contains_key(headers::BROWSER)
-    });
+    let org = org
+        .and_then(|text| OrgId::parse(text).ok())
+        .filter(|_| request.method() == Method::GET && request.headers().contains_key(headers::BROWSER));
     // Before the answer is made: what happens meanwhile may or may not be in it.
     let known = match org {
         Some(org) => state.store().last_event(&org).await.ok(),

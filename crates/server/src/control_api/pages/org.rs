@@ -55,11 +55,8 @@ async fn frame(State(state): State<AppState>, Reader(at): Reader) -> ApiResult<J
         let job = state.store().job(&at.org, build).await?;
         running += u64::from(matches!(job.state, JobState::Running | JobState::Claimed));
     }
-    let (status, text) = if org.sandbox_mode {
-        ("active", "builds are simulated".to_owned())
-    } else {
-        runners::status(&state, &runner)
-    };
+    let (status, text) =
+        if org.sandbox_mode { ("active", "builds are simulated".to_owned()) } else { runners::status(&state, &runner) };
     let can = Cans::from([
         ("approve".to_owned(), may(&at, Role::Approver)),
         ("operate".to_owned(), may(&at, Role::Operator)),
@@ -236,7 +233,11 @@ async fn save_view(
 
 /// Deletes a saved view: one's own; an admin may delete those that others share.
 #[utoipa::path(delete, path = "/v1/views/{view_id}", tag = "pages", security(("token" = ["read-only"])), params(("view_id" = String, Path)), responses((status = 204), (status = 404, body = api::ErrorBody)))]
-async fn delete_view(State(state): State<AppState>, Reader(at): Reader, Path(id): Path<String>) -> ApiResult<StatusCode> {
+async fn delete_view(
+    State(state): State<AppState>,
+    Reader(at): Reader,
+    Path(id): Path<String>,
+) -> ApiResult<StatusCode> {
     let id = SavedViewId::parse(&id).map_err(|_| StoreError::NotFound("view"))?;
     state.conductor.delete_view(&at.by(), &id, at.role == Role::Admin).await?;
     Ok(StatusCode::NO_CONTENT)

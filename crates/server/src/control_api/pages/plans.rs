@@ -409,9 +409,10 @@ async fn diff(
     }
     let found = Found::of(&state, &at, &step).await?;
     let digest_of = |step: &Step| step.plan.as_ref().map(|plan| plan.digest.clone()).unwrap_or_default();
-    let other = found.loaded.workflow.steps.iter().find(|other| {
-        other.slot == found.step.slot && digest_of(other) == query.against && !query.against.is_empty()
-    });
+    let other =
+        found.loaded.workflow.steps.iter().find(|other| {
+            other.slot == found.step.slot && digest_of(other) == query.against && !query.against.is_empty()
+        });
     let other = other.ok_or(StoreError::NotFound("plan"))?;
     let read = async |id: &StepId| -> ApiResult<Contents> {
         let display = state.store().step_display(&at.org, id).await?.ok_or(StoreError::NotFound("plan"))?;

@@ -164,7 +164,10 @@ impl Reading {
             ..plain(text)
         };
         match self.text.last_mut() {
-            Some(last) if ReadmeText { text: String::new(), ..last.clone() } == ReadmeText { text: String::new(), ..said.clone() } => {
+            Some(last)
+                if ReadmeText { text: String::new(), ..last.clone() }
+                    == ReadmeText { text: String::new(), ..said.clone() } =>
+            {
                 last.text.push_str(text);
             }
             _ => self.text.push(said),
@@ -210,7 +213,12 @@ impl Reading {
             }
             Tag::List(start) => {
                 self.flush();
-                self.begin(Open { kind: Kind::List, ordered: start.is_some(), start: start.unwrap_or(1), ..Open::default() });
+                self.begin(Open {
+                    kind: Kind::List,
+                    ordered: start.is_some(),
+                    start: start.unwrap_or(1),
+                    ..Open::default()
+                });
             }
             Tag::Item => {
                 self.flush();
@@ -339,7 +347,9 @@ mod tests {
 
     #[test]
     fn a_page_becomes_blocks() {
-        let made = blocks("# Shop\n\nHello *you*.\n\n- one\n- two\n  - deep\n\n> said\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```mermaid\ngraph\n```\n---\n1. x\n");
+        let made = blocks(
+            "# Shop\n\nHello *you*.\n\n- one\n- two\n  - deep\n\n> said\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```mermaid\ngraph\n```\n---\n1. x\n",
+        );
         assert_eq!(
             words(&made),
             "[heading]Shop[paragraph]Hello you.[list][paragraph]one[paragraph]two[list][paragraph]deep[quote][paragraph]said[table]|a|b|1|2[code]graph\n[rule][list][paragraph]x"
@@ -350,10 +360,13 @@ mod tests {
 
     #[test]
     fn nothing_in_it_can_act() {
-        let made = blocks("<script>alert(1)</script>\n\n[x](javascript:alert(1)) [y](https://example.com) ![z](data:text/html,1) <b onclick=x>t</b>");
+        let made = blocks(
+            "<script>alert(1)</script>\n\n[x](javascript:alert(1)) [y](https://example.com) ![z](data:text/html,1) <b onclick=x>t</b>",
+        );
         let all = words(&made);
         assert!(all.contains("<script>alert(1)</script>"), "markup is text: {all}");
-        let hrefs: Vec<&str> = made.iter().flat_map(|it| &it.text).map(|it| it.href.as_str()).filter(|it| !it.is_empty()).collect();
+        let hrefs: Vec<&str> =
+            made.iter().flat_map(|it| &it.text).map(|it| it.href.as_str()).filter(|it| !it.is_empty()).collect();
         assert_eq!(hrefs, ["https://example.com"]);
     }
 

@@ -88,11 +88,7 @@ pub(super) fn step_cans(at: &InOrg, loaded: &Loaded, step: &Step) -> Cans {
 
 /// A workflow: its steps in their order with bars and reasons, and what may be done.
 #[utoipa::path(get, path = "/v1/workflows/{workflow_id}/view", tag = "pages", security(("token" = ["read-only"])), params(("workflow_id" = String, Path)), responses((status = 200, body = RunView), (status = 404, body = api::ErrorBody)))]
-async fn run(
-    State(state): State<AppState>,
-    Reader(at): Reader,
-    Path(id): Path<String>,
-) -> ApiResult<Json<RunView>> {
+async fn run(State(state): State<AppState>, Reader(at): Reader, Path(id): Path<String>) -> ApiResult<Json<RunView>> {
     let id = WorkflowId::parse(&id).map_err(|_| StoreError::NotFound("workflow"))?;
     let loaded = state.conductor.workflow(&at.org, &id).await?;
     Ok(Json(view(&state, &at, &loaded).await?))

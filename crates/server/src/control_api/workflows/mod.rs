@@ -15,12 +15,12 @@ use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use conductor::{Body, Document, Loaded, NewWorkflow};
 use config::ComponentKind;
-use engine::{Event, OnError, Response, Step, Work, WorkflowKind};
+use engine::{Event, OnError, Response, Step, Work, WorkflowKind, WorkflowStatus};
 use http::StatusCode;
-use model::{Role, StepId, Timestamp, WorkflowId, id};
+use model::{AccountId, Role, StepId, Timestamp, WorkflowId, id};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use store::{Install, StoreError, WorkflowRow};
+use store::{Install, StoreError, WorkflowFilter, WorkflowRow};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -265,6 +265,12 @@ impl<'a> View<'a> {
 #[derive(Debug, Deserialize)]
 struct WorkflowQuery {
     r#type: Option<String>,
+    /// Words, with commas between them.
+    status: Option<String>,
+    install: Option<String>,
+    actor: Option<String>,
+    /// The workflows before this one.
+    cursor: Option<String>,
     offset: Option<u64>,
     limit: Option<u64>,
     page: Option<u64>,
@@ -274,17 +280,51 @@ impl WorkflowQuery {
     fn page(&self) -> Page {
         Page { offset: self.offset, limit: self.limit, page: self.page }
     }
+
+    /// What is asked for beside a page of the newest; such a list goes on with `cursor`.
+    async fn filter(&self, state: &AppState, at: &InOrg) -> ApiResult<Option<WorkflowFilter>> {
+        let given = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(str::to_owned);
+        let (status, install, actor) = (given(&self.status), given(&self.install), given(&self.actor));
+        let cursor = given(&self.cursor);
+        if status.is_none() && install.is_none() && actor.is_none() && cursor.is_none() {
+            return Ok(None);
+        }
+        let statuses: Vec<String> =
+            status.iter().flat_map(|text| text.split(',')).map(|word| word.trim().to_owned()).collect();
+        if let Some(word) = statuses.iter().find(|word| WorkflowStatus::parse(word).is_none()) {
+            let known = WorkflowStatus::ALL.map(WorkflowStatus::as_str).join(", ");
+            return Err(ApiError::invalid(format!("`status` can't be `{word}`; use {known}")));
+        }
+        let install = match install {
+            Some(name) => Some(state.store().install(&at.org, &name).await?.id),
+            None => None,
+        };
+        let actor = match actor {
+            Some(actor) => {
+                let members = state.store().members(&at.org).await?;
+                let known = members.into_iter().find(|it| it.email.eq_ignore_ascii_case(&actor));
+                let id = known.map_or_else(|| AccountId::parse(&actor), |known| Ok(known.account_id));
+                Some(id.map_err(|_| ApiError::invalid(format!("`{actor}` is no member of the org")))?)
+            }
+            None => None,
+        };
+        let before = cursor.map(|text| workflow_id(&text)).transpose()?;
+        Ok(Some(WorkflowFilter { install, kind: given(&self.r#type), statuses, actor, before }))
+    }
 }
 
-/// Workflows of the org, newest first.
-#[utoipa::path(get, path = "/v1/workflows", tag = "workflows", security(("token" = ["read-only"])), params(("type" = Option<String>, Query), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::Workflow])))]
+/// Workflows of the org, newest first; with `cursor`, those that are older than the one that it names.
+#[utoipa::path(get, path = "/v1/workflows", tag = "workflows", security(("token" = ["read-only"])), params(("type" = Option<String>, Query), ("status" = Option<String>, Query, description = "words, with commas between them"), ("install" = Option<String>, Query, description = "name or id"), ("actor" = Option<String>, Query, description = "id or address of the account that started it"), ("cursor" = Option<String>, Query, description = "id of the last workflow that is known"), ("offset" = Option<u64>, Query), ("limit" = Option<u64>, Query), ("page" = Option<u64>, Query)), responses((status = 200, body = [wire::Workflow]), (status = 400, body = api::ErrorBody), (status = 404, body = api::ErrorBody)))]
 async fn list(
     State(state): State<AppState>,
     Reader(at): Reader,
     Params(wanted): Params<WorkflowQuery>,
 ) -> ApiResult<List<wire::Workflow>> {
     let page = wanted.page();
-    let found = state.store().workflows(&at.org, None, wanted.r#type.as_deref(), page.offset(), page.fetch()).await?;
+    let found = match wanted.filter(&state, &at).await? {
+        Some(filter) => state.store().filtered_workflows(&at.org, filter, page.fetch()).await?,
+        None => state.store().workflows(&at.org, None, wanted.r#type.as_deref(), page.offset(), page.fetch()).await?,
+    };
     let mut names: HashMap<String, String> = HashMap::new();
     let mut shown = Vec::with_capacity(found.len());
     for row in found {
