@@ -21,7 +21,7 @@ pub(crate) use apps::{AppDir, Apps, GraphFormat, Policies, SyncApp, TestPolicies
 pub(crate) use events::Events;
 pub(crate) use health::Health;
 pub(crate) use installs::{
-    CreateInstall, Drift, InstallHealth, Installs, Rollback, SetInstall, SyncInstalls, Teardown,
+    CreateInstall, Drift, InstallHealth, Installs, Overrides, Rollback, SetInstall, SyncInstalls, Teardown,
 };
 pub(crate) use jobs::Jobs;
 pub(crate) use logs::{LogOptions, Logs};

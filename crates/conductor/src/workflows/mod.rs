@@ -31,6 +31,7 @@ use store::{
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{AppError, Error, Result, WorkflowError};
+use crate::installs::overrides::input_uses;
 use crate::reconcile::go_on;
 use crate::{Conductor, trace};
 pub(crate) use components::context_component;
@@ -253,7 +254,24 @@ impl Conductor {
             |part: &serde_json::Value| is_there(part) || part[NAMESPACES].as_array().is_some_and(|it| !it.is_empty());
         let secrets_written =
             parts.get(SECRETS_PART).is_some_and(left) || parts.values().any(|part| part[PULLS].is_array());
-        let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, secrets_written, now };
+        // Those that come with the workflow count already.
+        let given = match &new.inputs {
+            Some(inputs) => inputs.values.clone(),
+            None => {
+                let inputs = self.store.current_inputs(&install.org_id, &install.id).await?;
+                inputs.map(|inputs| inputs.values).unwrap_or_default()
+            }
+        };
+        let overrides = &input_uses(&given);
+        let at = Situation {
+            config: config_of,
+            disabled: &disabled,
+            deployed,
+            sandbox_deployed,
+            overrides,
+            secrets_written,
+            now,
+        };
         let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
         let steps = steps.map_err(|error| match error {
             engine::PlanError::Needed { component, dependents } => {
