@@ -48,7 +48,9 @@ fn a_change_is_written_once_and_its_history_is_paged_and_swept() {
         assert!(!store.write_health(change(&world, 1, "unhealthy")).await?, "it was read before that");
         let found = store.install_health(org, install).await?.expect("a row");
         assert_eq!((found.version, found.verdict.as_str()), (2, "unhealthy"));
-        assert_eq!(store.install_verdicts(org).await?, [(install.clone(), "unhealthy".to_owned())]);
+        let written = (install.clone(), "unhealthy".to_owned(), world.now());
+        assert_eq!(store.install_verdicts(org, begun).await?, [written]);
+        assert_eq!(store.install_verdicts(org, world.now().plus_s(1)).await?, []);
 
         let all = |component: Option<&'static str>, from: Timestamp, place| {
             store.health_transitions(org, install, component, from, place)
@@ -66,7 +68,7 @@ fn a_change_is_written_once_and_its_history_is_paged_and_swept() {
         // Another org sees nothing of it.
         let other = new_org(store, &world.account, "other", world.now()).await?;
         assert_eq!(store.install_health(&other, install).await?, None);
-        assert!(store.install_verdicts(&other).await?.is_empty());
+        assert!(store.install_verdicts(&other, begun).await?.is_empty());
         assert!(store.health_transitions(&other, install, None, begun, (0, 10)).await?.is_empty());
 
         let kind = KindFilter::parse("health")?;

@@ -53,6 +53,7 @@ fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> WorkflowChang
         events: Vec::new(),
         actor: "ann".into(),
         now,
+        looks: Vec::new(),
     }
 }
 
