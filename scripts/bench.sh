@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the shipped binaries; prints a table and writes target/bench.json. PARTS="idle dispatch …" measures only these.
 source "$(dirname "$0")/lib.sh"
-need initdb postgresql python3 python3 docker-registry docker-registry
+need initdb postgresql python3 python3 docker-registry docker-registry skopeo skopeo
 scripts/dist.sh
 cargo build --profile dist -p bench
 mkdir -p target

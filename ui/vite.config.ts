@@ -31,6 +31,10 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     cssMinify: true,
     reportCompressedSize: false,
+    rolldownOptions: {
+      // Libraries mark files for server components, which there are none of here.
+      onLog: (level, log, handle) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && handle(level, log),
+    },
   },
   // Tests read the API's document.
   server: { proxy, fs: { allow: ['..'] } },

@@ -276,6 +276,9 @@ wire! {
         /// Inputs of the app that this install gives.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         pub inputs: BTreeMap<String, String>,
+        /// What this install lays over settings of its components, by the component's name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub component_overrides: BTreeMap<String, ComponentOverride>,
         #[serde(default, deserialize_with = "null_is_nothing", skip_serializing_if = "BTreeMap::is_empty")]
         pub labels: BTreeMap<String, String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -578,6 +581,7 @@ impl CreateInstall {
             azure_account: None,
             gcp_account: None,
             inputs: BTreeMap::new(),
+            component_overrides: BTreeMap::new(),
             labels: BTreeMap::new(),
             metadata: None,
             install_config: None,

@@ -12,6 +12,7 @@ mod floor;
 mod growth;
 mod health;
 mod herd;
+mod images;
 mod kube;
 mod logs;
 mod parked;
@@ -115,7 +116,7 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 15] = [
+const PARTS: [&str; 16] = [
     "idle",
     "apps",
     "auth",
@@ -129,6 +130,7 @@ const PARTS: [&str; 15] = [
     "health",
     "logs",
     "registry",
+    "images",
     "parked",
     "growth",
 ];
@@ -211,6 +213,10 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
     if wanted("registry") {
         eprintln!("registry …");
         figures.extend(registry::figures(options(dist)?).await?);
+    }
+    if wanted("images") {
+        eprintln!("images …");
+        figures.extend(images::figures(options(dist)?).await?);
     }
     if wanted("parked") {
         eprintln!("ten thousand parked …");

@@ -16,8 +16,8 @@ use tokio::process::{Child, Command};
 use crate::Figure;
 use crate::system::rss_mib;
 
-const LAYERS: usize = 10;
-const LAYER_BYTES: usize = (1 << 30) / LAYERS;
+pub(crate) const LAYERS: usize = 10;
+pub(crate) const LAYER_BYTES: usize = (1 << 30) / LAYERS;
 const SMALL_BLOBS: usize = 1000;
 const SMALL_BYTES: usize = 4096;
 const PULLERS: usize = 50;
@@ -91,7 +91,7 @@ impl Target {
 }
 
 /// Bytes that no one has pushed before.
-fn blobs(seed: u64, count: usize, length: usize) -> Vec<(Bytes, Digest)> {
+pub(crate) fn blobs(seed: u64, count: usize, length: usize) -> Vec<(Bytes, Digest)> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
         state ^= state << 13;
@@ -134,14 +134,14 @@ async fn round(target: &Target, round: usize) -> anyhow::Result<Times> {
 }
 
 /// Debian's registry on a directory, as it comes, but for its address.
-struct DockerRegistry {
+pub(crate) struct DockerRegistry {
     child: Child,
-    url: String,
+    pub(crate) url: String,
     _dir: tempfile::TempDir,
 }
 
 impl DockerRegistry {
-    async fn start() -> anyhow::Result<Self> {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let port = tokio::net::TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();
         let config = dir.path().join("config.yml");

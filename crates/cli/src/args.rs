@@ -23,7 +23,7 @@ pub(crate) use events::Events;
 pub(crate) use fleet::{ApprovalsArgs, FleetArgs};
 pub(crate) use health::Health;
 pub(crate) use installs::{
-    CreateInstall, Drift, InstallHealth, Installs, Rollback, SetInstall, SyncInstalls, Teardown,
+    CreateInstall, Drift, InstallHealth, Installs, Overrides, Rollback, SetInstall, SyncInstalls, Teardown,
 };
 pub(crate) use jobs::Jobs;
 pub(crate) use logs::{LogOptions, Logs};

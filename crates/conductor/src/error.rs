@@ -76,6 +76,7 @@ impl Error {
             Self::Runner(RunnerError::TooLarge) => Class::TooLarge,
             Self::Runner(_) | Self::Log(LogError::Retention) => Class::Invalid,
             Self::People(error) => error.class(),
+            Self::Workflow(WorkflowError::ApproverMay) => Class::Forbidden,
             Self::Store(_)
             | Self::Job(_)
             | Self::Settle(_)
@@ -132,8 +133,10 @@ pub enum PeopleError {
         "this invite is for {invited}, and you have signed in as {email}; sign in as {invited}, or ask for another invite"
     )]
     OtherInvitee { invited: String, email: String },
-    #[error("sign in through one of the providers to take this invite")]
-    SignInFirst,
+    #[error(
+        "you are signed in as {email}, who belongs to {org} already; to accept it as somebody else, sign out first or use another browser"
+    )]
+    MemberAlready { email: String, org: String },
     #[error("the role of an invite is at most your own, which is {}", .0.as_str())]
     HigherRole(model::Role),
     #[error("the code that the CLI has shown to take its sign-in is wrong")]
@@ -154,7 +157,6 @@ impl PeopleError {
             | Self::NoEmail { .. }
             | Self::NotInvited { .. }
             | Self::OtherInvitee { .. }
-            | Self::SignInFirst
             | Self::HigherRole(_)
             | Self::TelemetryToken
             | Self::NeedsSession
@@ -166,6 +168,7 @@ impl PeopleError {
             | Self::Email(_)
             | Self::Challenge
             | Self::SeveralAccounts { .. } => Class::Invalid,
+            Self::MemberAlready { .. } => Class::Conflict,
         }
     }
 }
@@ -448,6 +451,8 @@ pub enum WorkflowError {
     NotText(String),
     #[error("the plan is not the one that was approved")]
     OtherPlan,
+    #[error("an approver may approve or deny; this needs the role operator")]
+    ApproverMay,
 }
 
 /// Of what runners bring.

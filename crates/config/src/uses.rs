@@ -20,6 +20,25 @@ impl InputUse {
     pub fn reads(&self, inputs: &[String]) -> bool {
         self.any && !inputs.is_empty() || inputs.iter().any(|input| self.names.contains(input))
     }
+
+    /// Notes what a template reads, where that is an input; `whole`: all that lies there.
+    pub(crate) fn note(&mut self, path: &[Segment], whole: bool) {
+        let names: Vec<Option<&str>> =
+            path.iter().map(|s| if let Segment::Key(key) = s { Some(key.as_str()) } else { None }).collect();
+        let key = |at: usize| names.get(at).copied().flatten();
+        let holds = matches!(key(1), Some("inputs" | "install"));
+        match (names.len(), key(0)) {
+            (_, Some("nuon")) if holds && key(2) == Some("inputs") && names.len() > 3 => match key(3) {
+                Some(name) => drop(self.names.insert(name.to_owned())),
+                None => self.any = true,
+            },
+            // The whole of what holds them.
+            (1, Some("nuon")) => self.any |= whole,
+            (2, Some("nuon")) if holds => self.any |= whole,
+            (3, Some("nuon")) if holds && key(2) == Some("inputs") => self.any |= whole,
+            _ => {}
+        }
+    }
 }
 
 /// Who reads which inputs: the sandbox, and every component that reads one.
@@ -67,23 +86,7 @@ impl Uses {
                 _ => continue,
             };
             for reference in template.references.iter().flatten() {
-                let names = |path: &[Segment]| -> Vec<Option<String>> {
-                    path.iter().map(|s| if let Segment::Key(key) = s { Some(key.clone()) } else { None }).collect()
-                };
-                let path = names(&reference.path);
-                let key = |at: usize| path.get(at).and_then(Option::as_deref);
-                let holds = matches!(key(1), Some("inputs" | "install"));
-                match (path.len(), key(0)) {
-                    (_, Some("nuon")) if holds && key(2) == Some("inputs") && path.len() > 3 => match key(3) {
-                        Some(name) => drop(user.names.insert(name.to_owned())),
-                        None => user.any = true,
-                    },
-                    // The whole of what holds them.
-                    (1, Some("nuon")) => user.any |= reference.whole,
-                    (2, Some("nuon")) if holds => user.any |= reference.whole,
-                    (3, Some("nuon")) if holds && key(2) == Some("inputs") => user.any |= reference.whole,
-                    _ => {}
-                }
+                user.note(&reference.path, reference.whole);
             }
         }
         uses

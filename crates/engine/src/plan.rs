@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{AppConfig, Graph, Uses};
+use config::{AppConfig, Graph, InputUse, Uses};
+use model::overrides::of_input;
 use model::{StepId, Timestamp};
 
 use crate::workflow::{ComponentOp, Request, SandboxOp, Step, StepStatus, Work, WorkflowKind};
@@ -16,6 +17,8 @@ pub struct Situation<'a> {
     /// Components that were deployed and not torn down since; also those that the app does not have any more.
     pub deployed: &'a BTreeSet<String>,
     pub sandbox_deployed: bool,
+    /// Inputs that the install's overrides of components read.
+    pub overrides: &'a BTreeMap<String, InputUse>,
     /// Syncs of secrets, or of images, have left something in a cluster.
     pub secrets_written: bool,
     pub now: Timestamp,
@@ -249,20 +252,26 @@ impl Builder<'_> {
     }
 
     fn input_update(&mut self, inputs: &[String]) -> Result<(), PlanError> {
-        let declared = |name: &&String| self.at.config.inputs.iter().any(|input| input.name == **name);
+        // What is laid over a component is kept among the inputs.
+        let over = |name: &String| of_input(name).is_some();
+        let declared = |name: &&String| over(name) || self.at.config.inputs.iter().any(|input| input.name == **name);
         if let Some(name) = inputs.iter().find(|name| !declared(name)) {
             return Err(PlanError::Missing { what: "input", name: name.clone() });
         }
+        // No template reads those that are laid over something.
+        let (over, inputs): (Vec<_>, Vec<_>) = inputs.iter().cloned().partition(over);
+        let over = over.iter().filter_map(|name| of_input(name)).map(|(component, _)| component);
         self.begin();
         self.hooks("pre-update-inputs");
         let uses = Uses::new(self.at.config);
-        if uses.sandbox.reads(inputs) && self.at.sandbox_deployed {
+        if uses.sandbox.reads(&inputs) && self.at.sandbox_deployed {
             self.sandbox(SandboxOp::Reprovision);
             self.secrets();
             self.deploy(&self.enabled())?;
         } else {
-            let reading = uses.components.iter().filter(|(_, uses)| uses.reads(inputs));
-            let mut chosen = self.order.with_dependents(reading.map(|(name, _)| name.clone()));
+            let reading = uses.components.iter().chain(self.at.overrides).filter(|(_, uses)| uses.reads(&inputs));
+            let reading = reading.map(|(name, _)| name.clone()).chain(over);
+            let mut chosen = self.order.with_dependents(reading);
             chosen.retain(|name| self.at.deployed.contains(name) && !self.at.disabled.contains(name));
             self.components(&chosen)?;
         }

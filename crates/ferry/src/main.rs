@@ -225,6 +225,7 @@ mod every_command {
         let expected = [
             "installs sync",
             "installs inputs",
+            "installs overrides",
             "installs provision",
             "installs deploy",
             "installs teardown",

@@ -19,4 +19,4 @@ pub use manifest::{ManifestError, parse, read_objects, read_yaml};
 pub use object::{ObjectRef, is_hook, rank};
 pub use pulls::PullSecret;
 pub use status::{Status, status_of};
-pub use values::{ValueError, escaped_value, is_rounded_in_files, set_values};
+pub use values::{ValueError, escaped_value, is_overridden, is_rounded_in_files, set_values};

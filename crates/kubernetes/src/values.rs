@@ -164,6 +164,23 @@ pub fn is_rounded_in_files(text: &str) -> bool {
     typed(text).as_i64().is_some_and(|number| number.unsigned_abs() >= 1_000_000)
 }
 
+/// Whether a file that comes later takes away what a pair sets, as far as it is written plainly.
+pub fn is_overridden(over: &Value, key: &str) -> bool {
+    let Ok(path) = path(key) else { return false };
+    let mut at = over;
+    for step in &path {
+        at = match (step, at) {
+            (Step::Key(name), Value::Object(fields)) => match fields.get(name) {
+                Some(value) => value,
+                None => return false,
+            },
+            // A list, a text, or nothing at all takes the place of what was there.
+            _ => return !over.is_null(),
+        };
+    }
+    true
+}
+
 fn put(at: &mut Value, base: &Value, path: &[Step], value: Value) -> Result<(), String> {
     let Some((first, rest)) = path.split_first() else {
         *at = value;
@@ -200,6 +217,18 @@ mod tests {
     fn set(files: &[Value], pairs: &[(&str, &str)]) -> Result<Value, ValueError> {
         let pairs: Vec<(String, String)> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         set_values(files, pairs.iter().map(|(k, v)| (k, v)))
+    }
+
+    #[test]
+    fn a_later_file_takes_away_what_a_pair_sets() {
+        let over = json!({ "port": 80, "db": { "id": null }, "list": [1], "gone": null, "text": "x" });
+        for key in ["port", "db.id", "db.id.low", "list[0]", "gone.all", "text.more"] {
+            assert!(is_overridden(&over, key), "{key}");
+        }
+        for key in ["other", "db.name", "ports"] {
+            assert!(!is_overridden(&over, key), "{key}");
+        }
+        assert!(!is_overridden(&Value::Null, "port"));
     }
 
     /// What `helm template --set` made of the same texts.

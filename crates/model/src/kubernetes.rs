@@ -78,6 +78,9 @@ pub struct HelmSpec {
     /// Texts of YAML files; later ones win.
     #[serde(default)]
     pub values_files: Vec<String>,
+    /// The text of a YAML file that wins over all the others: what the install lays over the chart's values.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub values_override: String,
     #[serde(default)]
     pub take_ownership: bool,
     #[serde(default)]

@@ -18,6 +18,7 @@ pub mod labels;
 pub mod lines;
 pub mod log;
 pub mod name;
+pub mod overrides;
 pub mod papers;
 pub mod part;
 pub mod result;

@@ -67,6 +67,12 @@ pub enum Refused {
     TooManyDevices(u64),
     #[error("the org has {0} open invites, which is the limit; revoke some with `ferry orgs revoke-invite`")]
     TooManyInvites(u64),
+    #[error("the org has made {0} invites within a day, which is the limit; try again tomorrow")]
+    InvitesADay(u64),
+    #[error(
+        "the address was invited {0} times within a day, which is the limit; pass one of the links on, or try again tomorrow"
+    )]
+    InvitesOfAddress(u64),
     #[error("this request created token {0} before. A token is shown only once; revoke it and create another")]
     TokenShown(String),
     #[error("you have {} saved views, which is the limit; delete one", crate::VIEWS_MAX)]

@@ -25,7 +25,7 @@ pub use draw::{Line, Tone, draw, summary};
 pub use model::{
     Action, AttributeChange, Changes, FORMAT, Limits, Omitted, OutputAction, OutputChange, Plan, ResourceChange, Shown,
 };
-pub use module::{InvalidModule, Module, is_module_file, is_values_file, names_given};
+pub use module::{InvalidModule, Module, is_module_file, is_values_file, names_given, wrong_values};
 pub use plan::{PlanError, read_plan};
 pub use progress::{Progress, ResourceProgress, Status};
 pub use secrets::{Secrets, secrets_of_plan};

@@ -76,6 +76,23 @@ pub fn is_values_file(name: &str) -> bool {
     name == "terraform.tfvars" || name.ends_with(".auto.tfvars")
 }
 
+/// What is wrong with a text of values (`.tfvars`, or the same as JSON), if anything is. No error repeats a value.
+pub fn wrong_values(text: &str) -> Option<String> {
+    if text.trim_start().starts_with('{') {
+        return match serde_json::from_str::<Value>(text) {
+            Ok(_) => None,
+            Err(error) => Some(format!("is not JSON (line {})", error.line())),
+        };
+    }
+    match parse_body(text) {
+        Err(error) => Some(format!("is not HCL (line {})", error.location().line())),
+        Ok(body) => body
+            .blocks()
+            .next()
+            .map(|block| format!("has the block `{}`: only `name = value` may stand here", block.ident.as_str())),
+    }
+}
+
 /// The names that a file of values gives (`.tfvars`, or the same as JSON); none where it can't be read.
 pub fn names_given(text: &str) -> BTreeSet<String> {
     if let Ok(Value::Object(json)) = serde_json::from_str(text) {

@@ -72,11 +72,12 @@ export function AuditTable({ install }: { install?: string }) {
                 const to = place(org.to, it)
                 return (
                   <span>
-                    <span dir="auto">{it.text}</span>{' '}
-                    {to && (
-                      <To to={to}>
-                        <bdi>{it.subject_name || it.subject_type}</bdi>
+                    {to ? (
+                      <To to={to} className={styles.text ?? ''} dir="auto">
+                        {it.text}
                       </To>
+                    ) : (
+                      <span dir="auto">{it.text}</span>
                     )}
                     {open === it.id && <pre className={styles.data} tabIndex={0}>{JSON.stringify(it.data, null, 2)}</pre>}
                   </span>

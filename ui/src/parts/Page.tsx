@@ -79,7 +79,7 @@ export function Facts({ facts }: { facts: [ReactNode, ReactNode][] }) {
   return (
     <dl className={styles.facts}>
       {facts
-        .filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false)
+        .filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false && !(Array.isArray(value) && value.length === 0))
         .map(([name, value], at) => (
           <div key={typeof name === 'string' ? name : at}>
             <dt>{name}</dt>

@@ -1,9 +1,12 @@
 //! Actions of a synced app, which the dialect calls action workflows, and their runs.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::Job;
 use super::configs::{GitSource, Labels, Stamp};
+use super::installs::ComponentOverride;
 
 lean! {
     pub struct CreateActionWorkflow {
@@ -202,6 +205,8 @@ lean! {
         optional {
             values: Labels,
             redacted_values: Labels,
+            /// What the install lays over settings of its components, by the component's name.
+            component_overrides: BTreeMap<String, ComponentOverride>,
             /// What deploys the change.
             workflow_id: String,
         }
@@ -213,6 +218,9 @@ lean! {
             inputs: Labels,
         }
         optional {
+            /// What the install lays over settings of its components, by the component's name. What is not named stays; an empty text
+            /// is removed.
+            component_overrides: BTreeMap<String, ComponentOverride>,
             /// Always so: what depends on what changes is looked at, too.
             deploy_dependents: bool,
             role: String,

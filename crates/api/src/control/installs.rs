@@ -53,6 +53,17 @@ lean! {
         }
     }
 
+    /// What an install lays over the settings of one component. Templates are rendered.
+    pub struct ComponentOverride {
+        required {}
+        optional {
+            /// YAML over the values of a chart.
+            helm_values: Option<String>,
+            /// HCL, or a JSON object, over the variables of a Terraform module.
+            tf_vars: Option<String>,
+        }
+    }
+
     /// Labels to add, or to change.
     pub struct AddInstallLabels {
         required {

@@ -59,6 +59,11 @@ pub enum Installs {
         #[command(flatten)]
         yes: ApproveAll,
     },
+    /// Show or change what an install lays over settings of its components
+    ///
+    /// A file is YAML over the values of a chart, or HCL or JSON over the variables of a Terraform module. It wins over everything
+    /// that the app sets. Saving overrides deploys their components.
+    Overrides(Overrides),
     /// Provision an install: stack, sandbox, components
     Provision(Provision),
     /// Deploy one or all components of an install
@@ -162,6 +167,27 @@ pub enum Installs {
         #[command(flatten)]
         limit: Limit,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Overrides {
+    /// Install, by name or id
+    #[arg(value_parser = name)]
+    pub name: String,
+    /// Print what is laid over this component
+    #[arg(value_parser = name, conflicts_with_all = ["set", "unset"])]
+    pub component: Option<String>,
+    /// Lay a file over a component's settings, in place of the one before; `-` reads standard input; repeatable
+    #[arg(long = "set", value_name = "COMPONENT=FILE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// Remove what is laid over this component; repeatable
+    #[arg(long = "unset", value_name = "COMPONENT", value_parser = name)]
+    pub unset: Vec<String>,
+    /// Save the overrides without deploying
+    #[arg(long, conflicts_with = "yes")]
+    pub no_deploy: bool,
+    #[command(flatten)]
+    pub yes: ApproveAll,
 }
 
 #[derive(Debug, Args)]

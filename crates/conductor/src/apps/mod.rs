@@ -13,9 +13,10 @@ pub mod sync;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use config::{AppConfig, Graph, Uses};
+use config::{AppConfig, ComponentOverride, Graph, InputUse, Uses};
 use model::deploy::SealedValue;
 use model::labels::Labels;
+use model::overrides::{OverrideKind, input_name, shown};
 use model::spec::SECRET_BYTES_MIN;
 use model::waiting::Presence;
 use model::{AppId, ConfigId, Digest, OrgId, PartStatus};
@@ -25,6 +26,7 @@ use tokio::sync::OnceCell;
 
 use crate::Conductor;
 use crate::error::{AppError, Result};
+use crate::installs::overrides::{input_uses, overrides};
 
 /// Which keys of a config each section holds. Components and actions have sections of their own, one for each.
 const SECTIONS: &[(&str, &[&str])] = &[
@@ -277,6 +279,7 @@ impl Conductor {
         let versions = self.store.inputs(&install.org_id, &install.id, 0, INPUT_VERSIONS_MAX).await?;
         let values = |given: &BTreeMap<String, String>| effective_inputs(&document.config, given);
         let current = values(&now.values);
+        let (laid, laid_use) = (overrides(&now.values), input_uses(&now.values));
         let mut found = BTreeSet::new();
         for (part, state) in parts.iter().filter(|(_, state)| crate::is_there(state)) {
             let uses = match part.strip_prefix("components/") {
@@ -285,9 +288,19 @@ impl Conductor {
                 None => None,
             };
             let then = versions.iter().find(|version| Some(version.version) == state["inputs_version"].as_u64());
-            let (Some(uses), Some(then)) = (uses, then) else { continue };
+            let Some(then) = then else { continue };
+            let name = part.strip_prefix("components/").unwrap_or_default();
+            let before = overrides(&then.values);
+            let texts = |over: Option<&ComponentOverride>| -> BTreeMap<OverrideKind, String> {
+                over.into_iter().flat_map(|over| over.texts()).map(|(kind, text)| (kind, text.to_owned())).collect()
+            };
+            let (is, was) = (texts(laid.get(name)), texts(before.get(name)));
+            let other = OverrideKind::ALL.into_iter().filter(|kind| is.get(kind) != was.get(kind));
+            found.extend(other.map(|kind| shown(&input_name(name, kind))));
+            let uses: Vec<&InputUse> = uses.into_iter().chain(laid_use.get(name)).collect();
             let then = values(&then.values);
-            let read = current.iter().filter(|(name, _)| uses.any || uses.names.contains(*name));
+            let read =
+                current.iter().filter(|(name, _)| uses.iter().any(|uses| uses.any || uses.names.contains(*name)));
             found.extend(read.filter(|(name, value)| then.get(*name) != Some(*value)).map(|(name, _)| name.clone()));
         }
         Ok(found.into_iter().collect())

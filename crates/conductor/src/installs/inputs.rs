@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use config::AppConfig;
 use engine::WorkflowKind;
+use model::overrides::PREFIX;
 use model::{InputsId, WorkflowId};
 use store::{Install, InstallInputs};
 
 use crate::apps::effective_inputs;
 use crate::error::{InstallError, Result};
+use crate::installs::overrides;
 use crate::{By, Conductor, NewWorkflow};
 
 /// How many mistakes, and names, are told at once.
@@ -18,6 +20,10 @@ const TOLD: usize = 20;
 fn check(config: &AppConfig, given: &BTreeMap<String, String>, complete: bool) -> Result<(), InstallError> {
     let mut wrong = Vec::new();
     for (name, value) in given {
+        if name.starts_with(PREFIX) {
+            wrong.extend(overrides::wrong(config, name, value));
+            continue;
+        }
         match config.inputs.iter().find(|input| input.name == *name) {
             None => wrong.push(format!("the app declares no input `{name}`")),
             Some(input) if !value.is_empty() => {

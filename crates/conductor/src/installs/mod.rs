@@ -3,6 +3,7 @@
 //! No HTTP, no SQL: it checks what may be said, and writes it in one transaction.
 
 pub(crate) mod inputs;
+pub(crate) mod overrides;
 pub(crate) mod settings;
 pub(crate) mod stack;
 pub(crate) mod summary;

@@ -1,7 +1,7 @@
 //! Members of an org, and invites.
 
 use model::{AccountId, InviteId, Role};
-use store::{Invite, NewInvite};
+use store::{Idempotency, Invite, NewInvite};
 
 use crate::error::{PeopleError, Result};
 use crate::{By, Conductor};
@@ -21,40 +21,39 @@ pub struct WantedInvite {
 pub struct Invited {
     pub invite: Invite,
     pub secret: String,
+    /// The same request made it before.
+    pub replayed: bool,
 }
 
 impl Conductor {
-    /// Invites somebody; an open invite for the same address ends.
-    pub async fn invite(&self, by: &By, role: Role, wanted: WantedInvite) -> Result<Invited> {
+    /// Invites somebody; an open invite for the same address ends. The same request again gives the same invite and link.
+    pub async fn invite(
+        &self,
+        by: &By,
+        role: Role,
+        wanted: WantedInvite,
+        idem: Option<Idempotency>,
+    ) -> Result<Invited> {
         let email = model::name::email(&wanted.email).map_err(PeopleError::Email)?;
         if wanted.role > role {
             return Err(PeopleError::HigherRole(role).into());
         }
         let now = self.now();
+        let secret = match &idem {
+            Some(idem) => format!("fri_{}", self.store.secret_of_request(idem)?),
+            None => self.secret("fri"),
+        };
         let new = NewInvite {
             id: InviteId::new(now, self.random_u128()),
             org_id: by.org.clone(),
             email,
             role: wanted.role,
-            secret: self.secret("fri"),
+            secret: secret.clone(),
             created_by: by.account.clone(),
             expires_at: now.plus_s(INVITE_DAYS * 86_400),
         };
-        self.store.create_invite(new.clone(), now).await?;
-        let NewInvite { id, org_id, email, role, secret, created_by, expires_at } = new;
-        let invite = Invite {
-            id,
-            org_id,
-            email,
-            role,
-            created_by,
-            created_at: now,
-            expires_at,
-            accepted_at: None,
-            accepted_by: None,
-            revoked_at: None,
-        };
-        Ok(Invited { invite, secret })
+        let (invite, replayed) = self.store.create_invite(new, idem, now).await?;
+        Ok(Invited { invite, secret, replayed })
     }
 
     pub async fn revoke_invite(&self, by: &By, id: &InviteId) -> Result<Invite> {

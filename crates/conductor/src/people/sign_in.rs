@@ -226,7 +226,11 @@ impl Conductor {
 
     /// Who is signed in already takes an invite.
     pub async fn accept_invite(&self, who: &SignedIn, secret: &str) -> Result<()> {
-        let (invite, _) = self.store.invite_of_link(secret, self.now()).await?;
+        let (invite, org) = self.store.invite_of_link(secret, self.now()).await?;
+        // It would be used up for an account that has no use for it.
+        if who.role_in(&invite.org_id).is_some_and(|role| role >= invite.role) {
+            return Err(PeopleError::MemberAlready { email: who.account.email.clone(), org }.into());
+        }
         if invite.email != who.account.email {
             return Err(PeopleError::OtherInvitee { invited: invite.email, email: who.account.email.clone() }.into());
         }

@@ -29,7 +29,7 @@ pub(super) struct Settings {
 enum What {
     Sandbox(Terraform),
     Terraform(Terraform),
-    Helm { repository: Repository, digest: Digest, chart: Box<HelmChart> },
+    Helm { repository: Repository, digest: Digest, chart: Box<HelmChart>, over: String },
     Manifest { source: ManifestSource, kind: Box<KubernetesManifest> },
     Image(Box<SyncSpec>),
     Job(Box<Job>),
@@ -68,11 +68,11 @@ impl Settings {
             What::Sandbox(module) | What::Terraform(module) => {
                 json!({ "vars": module.vars, "var_files": module.var_files, "env": module.env })
             }
-            What::Helm { chart, .. } => {
+            What::Helm { chart, over, .. } => {
                 let files: Vec<&str> = chart.values_file.iter().map(|file| file.contents.as_str()).collect();
                 json!({
                     "release": chart.chart_name, "storage": chart.storage_driver, "values": chart.values,
-                    "values_files": files,
+                    "values_files": files, "values_override": over,
                     "namespace": chart.namespace.as_deref().unwrap_or("{{ .nuon.install.id }}"),
                 })
             }
@@ -103,7 +103,7 @@ impl Settings {
             What::Terraform(module) => {
                 model::spec::Work::TerraformDeploy(Box::new(module.spec(deploy, target, &rendered)?))
             }
-            What::Helm { repository, digest, chart } => model::spec::Work::HelmChartDeploy(Box::new(HelmSpec {
+            What::Helm { repository, digest, chart, .. } => model::spec::Work::HelmChartDeploy(Box::new(HelmSpec {
                 deploy,
                 repository,
                 digest,
@@ -112,6 +112,7 @@ impl Settings {
                 storage: storage(&text("storage")).map_err(WorkflowError::NoModule)?,
                 values: texts(target, &rendered["values"])?,
                 values_files: texts(target, &rendered["values_files"])?,
+                values_override: text("values_override"),
                 take_ownership: chart.take_ownership,
                 skip_crds: chart.skip_crds,
                 rollout: Rollout {
@@ -142,6 +143,19 @@ impl Settings {
                 retries: job.retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or(JOB_RETRIES),
             })),
         })
+    }
+}
+
+impl What {
+    /// Takes what the install lays over the app's settings. A text for another type of component, which the app may have changed
+    /// since, says nothing.
+    fn lay_over(&mut self, laid: &config::ComponentOverride) {
+        match self {
+            Self::Helm { over, .. } => *over = laid.helm_values.clone().unwrap_or_default(),
+            // Later files win.
+            Self::Terraform(module) => module.var_files.extend(laid.tf_vars.clone()),
+            Self::Sandbox(_) | Self::Manifest { .. } | Self::Image(_) | Self::Job(_) => {}
+        }
     }
 }
 
@@ -198,10 +212,14 @@ impl WorkflowContext<'_> {
     /// What the config says of the part that a step is about, if that can be deployed by now.
     pub(super) async fn settings_of(&mut self, step: &Step) -> Result<Found> {
         let (config_id, document) = self.config_for(step).await?;
-        match step.work.component() {
-            Some(name) => self.component_settings(&config_id, &document, name).await,
-            None => Ok(sandbox_settings(&document)),
+        let Some(name) = step.work.component() else { return Ok(sandbox_settings(&document)) };
+        let mut found = self.component_settings(&config_id, &document, name).await?;
+        if let Ok(settings) = &mut found
+            && let Some(over) = self.overrides().await?.get(name)
+        {
+            settings.what.lay_over(over);
         }
+        Ok(found)
     }
 
     async fn component_settings(&self, config_id: &ConfigId, document: &Document, name: &str) -> Result<Found> {
@@ -218,7 +236,8 @@ impl WorkflowContext<'_> {
             },
             ComponentKind::HelmChart(chart) => match self.built(config_id, name).await? {
                 Ok((repository, digest)) => {
-                    (What::Helm { repository, digest, chart: Box::new(chart.clone()) }, JobType::HelmChartDeploy)
+                    let chart = Box::new(chart.clone());
+                    (What::Helm { repository, digest, chart, over: String::new() }, JobType::HelmChartDeploy)
                 }
                 Err(not_yet) => return Ok(Err(not_yet)),
             },

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::{InputUse, OverrideUse};
 use engine::{Changes, Ended, Event, Judged, Plan, Step, StepStatus, Work, Workflow};
 use model::waiting::Presence;
 use model::{Digest, JobId, JobState, PartStatus, StepId, Timestamp};
@@ -15,6 +16,7 @@ use super::simulate::Simulation;
 use super::{CLAIM_S, Loaded, WAIT_S, policies};
 use crate::apps::{InstallTree, effective_inputs};
 use crate::error::Result;
+use crate::installs::overrides::{Overrides, overrides};
 use crate::installs::stack::STACK;
 use crate::roles::{self, Operation};
 use crate::{Conductor, Document};
@@ -45,6 +47,7 @@ pub(super) struct WorkflowContext<'a> {
     pub(super) loaded: &'a Loaded,
     runner: Option<Runner>,
     document: Option<Arc<Document>>,
+    /// As they were given; what is laid over components is among them.
     inputs: Option<BTreeMap<String, String>>,
     tree: Option<Arc<InstallTree>>,
     /// Steps in progress whose job is not there yet.
@@ -254,6 +257,19 @@ impl<'a> WorkflowContext<'a> {
         }
     }
 
+    async fn given(&mut self) -> Result<&BTreeMap<String, String>> {
+        if self.inputs.is_none() {
+            let given = self.conductor.store.current_inputs(&self.install.org_id, &self.install.id).await?;
+            self.inputs = Some(given.map(|given| given.values).unwrap_or_default());
+        }
+        Ok(self.inputs.get_or_insert_default())
+    }
+
+    /// What the install lays over its components.
+    pub(super) async fn overrides(&mut self) -> Result<Overrides> {
+        Ok(overrides(self.given().await?))
+    }
+
     /// What a plan is made of: what the config says, the inputs it reads, the state of what it needs; and how often its target was
     /// changed before. The first part alone tells whether there is anything to do.
     pub(super) async fn basis(&mut self, step: &Step) -> Result<(String, String)> {
@@ -264,16 +280,23 @@ impl<'a> WorkflowContext<'a> {
         }
         let document = self.document().await?;
         let config = &document.config;
-        if self.inputs.is_none() {
-            let given = self.conductor.store.current_inputs(&self.install.org_id, &self.install.id).await?;
-            self.inputs = Some(effective_inputs(config, &given.map(|given| given.values).unwrap_or_default()));
-        }
+        let inputs = effective_inputs(config, self.given().await?);
+        let over = match step.work.component() {
+            Some(name) => self.overrides().await?.remove(name),
+            None => None,
+        };
+        let laid: Vec<OverrideUse> =
+            over.iter().flat_map(|over| over.texts()).map(|(_, text)| OverrideUse::of(text)).collect();
         let (own, uses, needs, target) = match step.work.component() {
             Some(name) => {
                 let own = config.components.iter().find(|component| component.common.name == name);
                 let needs = document.needs.get(name).cloned().unwrap_or_default();
                 let source = own.and_then(|own| document.local_sources.get(&own.kind.local()?.path()?));
-                (json!([own, source]), document.uses.components.get(name), needs, format!("components/{name}"))
+                let own = match &over {
+                    Some(over) => json!([own, source, over]),
+                    None => json!([own, source]),
+                };
+                (own, document.uses.components.get(name), needs, format!("components/{name}"))
             }
             None => {
                 let own = config.sandbox.as_ref();
@@ -281,8 +304,8 @@ impl<'a> WorkflowContext<'a> {
                 (json!([own, source]), Some(&document.uses.sandbox), Vec::new(), "sandbox".to_owned())
             }
         };
-        let inputs = self.inputs.clone().unwrap_or_default();
-        let read = inputs.iter().filter(|(name, _)| uses.is_some_and(|uses| uses.any || uses.names.contains(*name)));
+        let uses: Vec<&InputUse> = uses.into_iter().chain(laid.iter().map(|laid| &laid.inputs)).collect();
+        let read = inputs.iter().filter(|(name, _)| uses.iter().any(|uses| uses.any || uses.names.contains(*name)));
         let read: BTreeMap<&String, &String> = read.collect();
         let mut state = Vec::new();
         if target != "sandbox" {

@@ -18,10 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{
-    Context, Ended, Event, Held, Lock, OnError, Refused, Request, Situation, Step, StepStatus, Workflow, WorkflowStatus,
+    Context, Ended, Event, Held, Lock, OnError, Refused, Request, Response, Situation, Step, StepStatus, Workflow,
+    WorkflowStatus,
 };
 use model::secrets::SECRETS_PART;
-use model::{AccountId, ConfigId, OrgId, StepId, Timestamp, TraceContext, WorkflowId};
+use model::{AccountId, ConfigId, OrgId, Role, StepId, Timestamp, TraceContext, WorkflowId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use store::{
@@ -31,6 +32,7 @@ use store::{
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{AppError, Error, Result, WorkflowError};
+use crate::installs::overrides::input_uses;
 use crate::reconcile::go_on;
 use crate::{Conductor, trace};
 pub(crate) use components::context_component;
@@ -188,6 +190,17 @@ fn step_row(step: &Step) -> Result<StepRow> {
     })
 }
 
+/// What a person says to a plan.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub step: StepId,
+    pub response: Response,
+    /// Of the plan that the person has seen.
+    pub digest: String,
+    pub by: String,
+    pub note: String,
+}
+
 impl Conductor {
     fn step_ids(&self, now: Timestamp) -> impl FnMut() -> StepId + Send + '_ {
         move || StepId::new(now, self.random_u128())
@@ -253,7 +266,24 @@ impl Conductor {
             |part: &serde_json::Value| is_there(part) || part[NAMESPACES].as_array().is_some_and(|it| !it.is_empty());
         let secrets_written =
             parts.get(SECRETS_PART).is_some_and(left) || parts.values().any(|part| part[PULLS].is_array());
-        let at = Situation { config: config_of, disabled: &disabled, deployed, sandbox_deployed, secrets_written, now };
+        // Those that come with the workflow count already.
+        let given = match &new.inputs {
+            Some(inputs) => inputs.values.clone(),
+            None => {
+                let inputs = self.store.current_inputs(&install.org_id, &install.id).await?;
+                inputs.map(|inputs| inputs.values).unwrap_or_default()
+            }
+        };
+        let overrides = &input_uses(&given);
+        let at = Situation {
+            config: config_of,
+            disabled: &disabled,
+            deployed,
+            sandbox_deployed,
+            overrides,
+            secrets_written,
+            now,
+        };
         let steps = engine::plan(&new.request, at, &mut self.step_ids(now));
         let steps = steps.map_err(|error| match error {
             engine::PlanError::Needed { component, dependents } => {
@@ -315,6 +345,22 @@ impl Conductor {
         });
         self.workflows.put(row.version, Arc::clone(&workflow));
         Ok(Loaded { row, body, workflow })
+    }
+
+    /// Says what shall become of a plan. Trying again and going on without a step are work, not approval.
+    pub async fn answer_step(
+        &self,
+        org: &OrgId,
+        id: &WorkflowId,
+        role: Role,
+        answer: Answer,
+        actor: &str,
+    ) -> Result<Loaded> {
+        let Answer { step, response, digest, by, note } = answer;
+        if role < Role::Operator && !matches!(response, Response::Approve | Response::Deny) {
+            return Err(WorkflowError::ApproverMay.into());
+        }
+        self.tell_workflow(org, id, Event::Answered { step, response, digest: Some(digest), by, note }, actor).await
     }
 
     /// Tells a workflow what happened; lets the engine decide, again and again until nothing more is known, and writes what came

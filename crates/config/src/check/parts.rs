@@ -6,9 +6,10 @@ use super::Checker;
 use crate::Code;
 use crate::diagnostic::{error, warning};
 use crate::kinds::*;
+use crate::overrides::{wrong_override, wrong_override_of};
 
 /// Names that the platform uses itself.
-const RESERVED_INPUTS: &str = "nuon_component_override_v1_";
+const RESERVED_INPUTS: &str = model::overrides::PREFIX;
 const RESERVED_GROUP: &str = "nuon_component_overrides";
 
 pub(super) fn check(checker: &mut Checker) {
@@ -341,8 +342,19 @@ fn installs(checker: &mut Checker) {
                 checker.say(warning(Code::NoEffect, text), format!("{path}/component_toggles/{name}"));
             }
         }
-        for name in install.components.keys() {
-            checker.component(name, format!("{path}/components/{name}"));
+        for (name, laid_over) in &install.components {
+            let at = format!("{path}/components/{}", crate::source::escape(name));
+            checker.component(name, at.clone());
+            let component = config.components.iter().find(|component| component.common.name == *name);
+            for (kind, text) in laid_over.texts() {
+                let wrong = match component {
+                    Some(component) => wrong_override_of(kind, &component.kind, text),
+                    None => wrong_override(kind, text).map(|wrong| format!("`{}` {wrong}", kind.as_str())),
+                };
+                if let Some(wrong) = wrong {
+                    checker.say(error(Code::BadValue, format!("`{name}`: {wrong}")), format!("{at}/{}", kind.as_str()));
+                }
+            }
         }
         let fixed = config.metadata.as_ref().map(|metadata| &metadata.default_labels);
         for label in install.labels.keys().filter(|label| fixed.is_some_and(|fixed| fixed.contains_key(*label))) {

@@ -219,6 +219,23 @@ fn names_and_references() {
             &["inputs.toml:5:9 error unknown_name there is no group of inputs `g`"],
         ),
         (
+            &[
+                (
+                    "components/chart.toml",
+                    "name = \"chart\"\ntype = \"helm_chart\"\nchart_name = \"chart-it\"\n[local]\ndirectory = \"src\"\n",
+                ),
+                (
+                    "installs/i.toml",
+                    "name = \"i\"\n[components.chart]\nhelm_values = \"- a\"\ntf_vars = \"a = 1\"\n[components.chrt]\nhelm_values = \"a: b\"\n",
+                ),
+            ],
+            &[
+                "installs/i.toml:3:15 error bad_value `chart`: `helm_values` is not a map of values",
+                "installs/i.toml:4:11 error bad_value `chart`: `tf_vars` is for Terraform modules, and the component is a helm_chart",
+                "installs/i.toml:5:1 error unknown_component there is no component `chrt` | did you mean `chart`?",
+            ],
+        ),
+        (
             &[("installs/i.toml", "name = \"i\"\n[aws_account]\nregion = \"useast1\"\n[inputs]\nwhoo = \"x\"\n")],
             &[
                 "installs/i.toml:3:10 error bad_region",

@@ -4,7 +4,7 @@ mod events;
 mod health;
 mod steps;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::AppConfig;
 use engine::{OnError, Request, Situation, Workflow, WorkflowKind};
@@ -78,6 +78,7 @@ pub(crate) fn workflow(kind: WorkflowKind, on_error: OnError) -> Workflow {
         disabled: &disabled,
         deployed: &deployed,
         sandbox_deployed: true,
+        overrides: &BTreeMap::new(),
         secrets_written: false,
         now: NOW,
     };

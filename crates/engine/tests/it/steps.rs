@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use engine::{PlanError, Request, Situation, Step, WorkflowKind as K};
+use model::overrides::{OverrideKind, input_name};
 
 use super::{NOW, app, ids, names};
 
@@ -12,6 +14,7 @@ fn steps(kind: K, plan_only: bool) -> Result<Vec<Step>, PlanError> {
         disabled: &disabled,
         deployed: &deployed,
         sandbox_deployed: true,
+        overrides: &BTreeMap::new(),
         secrets_written: false,
         now: NOW,
     };
@@ -117,6 +120,7 @@ fn dependents_that_are_switched_off_go_first() {
         disabled: &disabled,
         deployed: &deployed,
         sandbox_deployed: true,
+        overrides: &BTreeMap::new(),
         secrets_written: false,
         now: NOW,
     };
@@ -136,6 +140,7 @@ fn a_sandbox_that_the_app_has_no_longer_is_torn_down_once() {
             disabled: &none,
             deployed: &none,
             sandbox_deployed,
+            overrides: &BTreeMap::new(),
             secrets_written: false,
             now: NOW,
         };
@@ -159,6 +164,7 @@ fn secrets_are_removed_from_a_cluster_before_its_component_is_torn_down() {
             disabled: &none,
             deployed: &deployed,
             sandbox_deployed: true,
+            overrides: &BTreeMap::new(),
             secrets_written: false,
             now: NOW,
         };
@@ -204,6 +210,7 @@ fn a_gate_is_the_last_step_of_its_component() {
         disabled: &disabled,
         deployed: &deployed,
         sandbox_deployed: true,
+        overrides: &BTreeMap::new(),
         secrets_written: false,
         now: NOW,
     };
@@ -219,4 +226,33 @@ fn a_gate_is_the_last_step_of_its_component() {
             steps.iter().find(|step| step.name == "sync and plan web" || step.name.contains("web: ")).expect("web");
         assert!(web.after.contains(&gate.slot), "what needs it waits for it: {web:?}");
     }
+}
+
+#[test]
+fn an_override_that_changes_deploys_its_component_alone_and_what_needs_it() {
+    let (config, disabled, deployed) = (app(), names(&[]), names(&["api", "db", "web", "queue"]));
+    let reads = config::InputUse { names: names(&["size"]), any: false };
+    let overrides = BTreeMap::from([("queue".to_owned(), reads)]);
+    let applied = |inputs: &[&str]| {
+        let at = Situation {
+            config: &config,
+            disabled: &disabled,
+            deployed: &deployed,
+            // It reads everything; what is laid over components is not among that.
+            sandbox_deployed: true,
+            overrides: &overrides,
+            secrets_written: false,
+            now: NOW,
+        };
+        let kind = K::InputUpdate { inputs: inputs.iter().map(|name| (*name).to_owned()).collect() };
+        let steps = engine::plan(&Request { kind, plan_only: false, deployed: false }, at, &mut ids()).expect("steps");
+        let mut names: Vec<String> =
+            steps.iter().filter(|step| step.work.is_apply()).map(|step| step.work.target()).collect();
+        names.sort();
+        names
+    };
+    let over = |component: &str| input_name(component, OverrideKind::HelmValues);
+    assert_eq!(applied(&[&over("api")]), ["components/api", "components/web"]);
+    assert_eq!(applied(&[&over("web")]), ["components/web"]);
+    assert!(applied(&["size"]).contains(&"components/queue".to_owned()), "its override reads it");
 }

@@ -293,9 +293,7 @@ async fn installs_are_kept_in_files() {
     shop.client.update_install("one", &body(metadata)).await.unwrap();
     write(&two, "name = \"two\"\n[inputs]\npassword = \"p\"\nhots = \"x\"\n[components.api]\nhelm_values = \"a: b\"\n");
     let (_, error) = run(&["--yes"], 2).await;
-    for part in
-        ["managed by `nuon/dashboard`", "is sensitive", "did you mean `host`", "`components.api` is not supported"]
-    {
+    for part in ["managed by `nuon/dashboard`", "is sensitive", "did you mean `host`", "`helm_values` is for charts"] {
         assert!(error.contains(part), "{part}: {error}");
     }
     write(&two, "name = \"two\"\nlabel = 1\n[aws_account]\n");

@@ -96,7 +96,7 @@ async fn the_fleet_is_filtered_sorted_and_counted_by_the_server() {
         assert_eq!(ask.answer(&format!("/v1/fleet?{wrong}")).await.0, 400, "{wrong}");
     }
     // The CLI paints the same.
-    let shown = system.ferry(&["--org", &org.org, "fleet", "--status", "active", "--json"]).await;
+    let shown = system.ferry(&["--org", &org.org, "fleet", "--version", "outdated", "--json"]).await;
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(names(&shown), ["ada"]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use api::control::{CreateOrgInvite, CreateToken, UpdateMember};
@@ -27,11 +27,15 @@ fn repo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Programs that a script has installed.
+fn tools(name: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repo().join("target"), PathBuf::from);
+    fs_err::canonicalize(target.join(name)).expect("scripts/node-tools.sh and scripts/python-tools.sh install them")
+}
+
 impl Idp {
     async fn start() -> Self {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repo().join("target"), PathBuf::from);
-        let tools =
-            fs_err::canonicalize(target.join("idp-tools")).expect("scripts/node-tools.sh installs the provider");
+        let tools = tools("idp-tools");
         let mut command = Command::new(tools.join("node"));
         command.arg(repo().join("tests/idp/idp.mjs")).arg(&tools).stdin(Stdio::null());
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
@@ -197,6 +201,21 @@ async fn with_idp(more: &str) -> (Idp, System) {
 async fn invited(system: &System, email: &str, role: Role) -> String {
     let invite = CreateOrgInvite { email: email.into(), role_type: None, role: Some(role) };
     system.client.invite(&invite).await.unwrap().url.unwrap()
+}
+
+/// A CLI that begins to sign in.
+fn cli_login(system: &System, how: &str) -> Child {
+    let mut command = system.ferry_command();
+    command.env_remove(model::env::TOKEN).env_remove(model::env::ORG).args(["auth", "login", how]);
+    let mut login = Command::from(command);
+    login.stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
+}
+
+/// A command of a CLI that has nothing but its sign-in.
+async fn signed_in_cli(system: &System, words: &[&str]) -> Output {
+    let mut command = system.ferry_command();
+    command.env_remove(model::env::TOKEN).env_remove(model::env::URL).env_remove(model::env::ORG).args(words);
+    Command::from(command).stdin(Stdio::null()).output().await.unwrap()
 }
 
 fn secret_of(url: &str) -> String {
@@ -415,15 +434,7 @@ async fn an_invited_approver_reads_and_approves_until_removed() {
         StatusCode::OK
     );
     // The CLI is let in by a code.
-    let mut login = system.ferry_command();
-    login.env_remove(model::env::TOKEN).env_remove(model::env::ORG).args(["auth", "login", "--device"]);
-    let mut login = Command::from(login)
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
+    let mut login = cli_login(&system, "--device");
     let mut lines = BufReader::new(login.stderr.take().unwrap()).lines();
     let mut code = String::new();
     while let Some(line) = lines.next_line().await.unwrap() {
@@ -441,11 +452,7 @@ async fn an_invited_approver_reads_and_approves_until_removed() {
     assert!(page.text.contains("signed in"), "{}", page.text);
     let out = login.wait_with_output().await.unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
-    let as_bob = |words: &'static [&'static str]| {
-        let mut command = system.ferry_command();
-        command.env_remove(model::env::TOKEN).env_remove(model::env::URL).env_remove(model::env::ORG).args(words);
-        async move { Command::from(command).stdin(Stdio::null()).output().await.unwrap() }
-    };
+    let as_bob = |words: &'static [&'static str]| signed_in_cli(&system, words);
     let who = as_bob(&["auth", "whoami", "--json"]).await;
     assert!(
         String::from_utf8_lossy(&who.stdout).contains("bob@elsewhere.test"),
@@ -563,15 +570,7 @@ async fn a_cli_signs_in_through_the_browser_and_goes_on_without_a_question() {
         System::start(options().with(&setting("auth.providers"), settings).with(&setting("auth.cli_access_s"), 2))
             .await;
     let control = system.control_url.clone();
-    let mut command = system.ferry_command();
-    command.env_remove(model::env::TOKEN).env_remove(model::env::ORG).args(["auth", "login", "--no-open"]);
-    let mut login = Command::from(command)
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
+    let mut login = cli_login(&system, "--no-open");
     let mut lines = BufReader::new(login.stderr.take().unwrap()).lines();
     let mut link = String::new();
     while let Some(line) = lines.next_line().await.unwrap() {
@@ -597,11 +596,7 @@ async fn a_cli_signs_in_through_the_browser_and_goes_on_without_a_question() {
     let file = system.root().join("home/ferry/config.toml");
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs_err::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
-    let run = |words: &'static [&'static str]| {
-        let mut command = system.ferry_command();
-        command.env_remove(model::env::TOKEN).env_remove(model::env::URL).env_remove(model::env::ORG).args(words);
-        async move { Command::from(command).stdin(Stdio::null()).output().await.unwrap() }
-    };
+    let run = |words: &'static [&'static str]| signed_in_cli(&system, words);
     // The access token runs out; two commands at once renew it once.
     for _ in 0..2 {
         tokio::time::sleep(Duration::from_millis(2500)).await;
@@ -642,7 +637,13 @@ async fn without_a_provider_links_sign_in() {
     let mut by_token = Browser::new();
     let page = by_token.submit(&format!("{control}/auth/session"), &[("token", &token)]).await;
     assert!(page.url.ends_with("/account"), "{}", page.text);
-    let url = invited(&system, "carol@example.com", Role::Operator).await;
+    // A request that is sent again, since its answer was lost, gives the same link.
+    let wanted = CreateOrgInvite { email: "carol@example.com".into(), role_type: None, role: Some(Role::Operator) };
+    let client = system.client.with_idempotency_key("carol");
+    let (invite, again) = (client.invite(&wanted).await.unwrap(), client.invite(&wanted).await.unwrap());
+    assert_eq!((&invite.id, &invite.url), (&again.id, &again.url));
+    assert_eq!((invite.mailed, again.mailed), (Some(false), None));
+    let url = invite.url.unwrap();
     let mut carol = Browser::new();
     let page = carol.submit(&format!("{control}/invite"), &[("t", &secret_of(&url))]).await;
     assert!(page.text.contains("carol@example.com") && page.text.contains("operator in"), "{}", page.text);
@@ -676,8 +677,7 @@ async fn off_loopback_without_tls_no_browser_signs_in() {
 async fn a_real_browser_signs_people_in() {
     let (idp, system) = with_idp("allowed_domains = [\"example.com\"]").await;
     let invite = invited(&system, "bob@elsewhere.test", Role::Approver).await;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repo().join("target"), PathBuf::from);
-    let tools = fs_err::canonicalize(target.join("idp-tools")).unwrap();
+    let tools = tools("idp-tools");
     let mut command = Command::new(tools.join("node"));
     command.arg(repo().join("tests/idp/browser.mjs")).arg(&tools);
     command.args([system.control_url.as_str(), &idp.issuer, &invite]).stdin(Stdio::null()).kill_on_drop(true);
@@ -690,8 +690,7 @@ async fn a_real_browser_signs_people_in() {
 #[tokio::test]
 async fn invites_are_mailed() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repo().join("target"), PathBuf::from);
-    let python = fs_err::canonicalize(target.join("python-tools")).expect("scripts/python-tools.sh").join("bin/python");
+    let python = tools("python-tools").join("bin/python");
     let mut server = Command::new(python);
     server.args([
         "-u",

@@ -322,3 +322,52 @@ async fn values_files_and_kustomizations_are_taken_in_their_own_order() {
     assert_eq!(ended(&done, "teardown kustomized"), "success", "{:?}", newest(&done, "teardown kustomized"));
     assert_eq!(stage.object("configmap", "pre-map"), None);
 }
+
+#[tokio::test]
+async fn an_install_lays_its_own_values_over_a_chart() {
+    needs!(Kube);
+    let stage = Stage::start("over").await;
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: over\ndata:\n{{- range $key, $value := .Values.all }}\n  {{ $key }}: {{ $value | toString | quote }}\n{{- end }}\n";
+    let values = [("all.c", "values"), ("all.d", "values"), ("all.big", "12345678901"), ("all.small", "12345678902")];
+    stage.chart("over", "", &values, &[("templates/it.yaml", template)]);
+    let written = fs_err::read_to_string(stage.app_file("components/over.toml")).unwrap();
+    stage.file("components/over.toml", &format!("{written}[[values_file]]\ncontents = \"../values/one.yaml\"\n"));
+    stage.file("src/over/values.yaml", "all: {a: chart, b: chart, c: chart, d: chart, gone: chart}\n");
+    stage.file("values/one.yaml", "all: {b: file, c: file, d: file}\n");
+    stage.sync().await;
+    stage.deployed("over").await;
+    let data = async || stage.object("configmap", "over").unwrap()["data"].clone();
+    let app = json!({ "a": "chart", "b": "file", "c": "values", "d": "values", "gone": "chart", "big": "12345678901", "small": "12345678902" });
+    assert_eq!(data().await, app);
+
+    // It wins over all the others, also over a number that helm is given apart from files, and is no no-op.
+    let file = stage.app_file("over.yaml");
+    stage.file("over.yaml", "all:\n  d: over {{ .nuon.install.name }}\n  big: text\n  gone: null\n");
+    let set = format!("over={}", file.display());
+    stage.ferry(&["installs", "overrides", stage.install(), "--set", &set, "--approve-all"]).await;
+    let name = stage.install();
+    let over = json!({ "a": "chart", "b": "file", "c": "values", "d": format!("over {name}"), "big": "text", "small": "12345678902" });
+    assert_eq!(data().await, over);
+    assert_eq!(stage.look("over").await.status.status, "no-drift");
+
+    // Drift is a difference from what was deployed, with what was laid over it then.
+    stage.file("over.yaml", "all: {d: later}\n");
+    stage.ferry(&["installs", "overrides", stage.install(), "--set", &set, "--no-deploy"]).await;
+    assert_eq!(stage.look("over").await.status.status, "no-drift");
+    stage.patch("configmap", "over", &json!({ "data": { "d": "by hand" } }));
+    assert_eq!(stage.look("over").await.status.status, "drifted");
+    stage.reconciled("over").await;
+    assert_eq!(data().await, over);
+    let id = stage.deploy("over").await;
+    let (step, plan) = stage.waiting(&id, "over").await;
+    assert!(plan.to_string().contains("later"), "{plan}");
+    stage.approve(&step).await;
+    stage.until(&id, "success").await;
+    assert_eq!(data().await["d"], "later");
+    assert_eq!(data().await["big"], "12345678901");
+
+    stage.ferry(&["installs", "overrides", stage.install(), "--unset", "over", "--approve-all"]).await;
+    assert_eq!(data().await, app);
+    stage.run(json!({ "type": "teardown_component", "component": "over" })).await;
+    assert_eq!(stage.object("configmap", "over"), None);
+}

@@ -10,6 +10,7 @@ use model::build::{Artifact, Platform};
 use serde_json::Value;
 
 use super::{Descriptor, Manifest, OciError, Remote, Result};
+use crate::patience::Transient as _;
 
 /// Blobs that are copied at a time.
 const PARALLEL: usize = 4;
@@ -103,6 +104,12 @@ async fn copy_blob(from: &From<'_>, to: &Remote, blob: &Descriptor, scratch: &Pa
             }
             if remote.host() == to.host() && to.mount(&blob.digest, &remote.name).await? {
                 return Ok(true);
+            }
+            match to.pass_blob(blob, remote).await {
+                Err(error) if error.is_transient() => {
+                    tracing::debug!(%error, blob = %blob.digest, "brought there by way of a file");
+                }
+                passed => return passed.map(|()| true),
             }
             let file = scratch.join(blob.digest.hex());
             remote.fetch_blob(blob, &file).await?;

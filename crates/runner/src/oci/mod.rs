@@ -5,9 +5,10 @@ pub mod copy;
 mod credentials;
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::{Bytes, BytesMut};
 use fs_err as fs;
 use futures::future::BoxFuture;
 use model::Digest;
@@ -15,7 +16,7 @@ use model::build::{Credentials, RegistryAccess, media};
 use model::digest::Hasher;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RANGE, WWW_AUTHENTICATE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::net;
 use crate::patience::{Patience, Transient};
@@ -30,6 +31,8 @@ const TRIES: u32 = 6;
 const SMALL_BYTES: usize = 4 << 20;
 /// A token is asked for anew after this long at the latest.
 const TOKEN_S_MAX: u64 = 86_400;
+/// Read of a file at a time.
+const PIECE_BYTES: usize = 256 << 10;
 /// However large a blob is.
 const UPLOAD_MAX: Duration = Duration::from_secs(6 * 3600);
 const PAGES_MAX: usize = 1000;
@@ -162,14 +165,14 @@ impl Remote {
     }
 
     fn known_header(&self) -> Option<String> {
-        let header = self.header.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let header = self.header.lock().unwrap_or_else(PoisonError::into_inner);
         let (text, until) = header.as_ref()?;
         until.is_none_or(|until| Instant::now() < until).then(|| text.clone())
     }
 
     fn remember(&self, text: String, life: Option<Duration>) -> String {
         let until = life.map(|life| Instant::now() + life * 4 / 5);
-        *self.header.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some((text.clone(), until));
+        *self.header.lock().unwrap_or_else(PoisonError::into_inner) = Some((text.clone(), until));
         text
     }
 
@@ -437,7 +440,63 @@ impl Remote {
         Ok(blob)
     }
 
+    /// Brings a blob there from another registry: what comes in goes out, and is kept nowhere. It gets no end unless it is what the
+    /// digest names. Tried once: whoever wants to take it up again where it broke keeps it in a file.
+    pub async fn pass_blob(&self, blob: &Descriptor, from: &Self) -> Result<()> {
+        let place = self.begin_upload(blob).await?;
+        let source = from.url(&format!("blobs/{}", blob.digest));
+        let pull = format!("a pull of {}", blob.digest);
+        let answer = from.send(&pull, &|| Ok(from.http.get(&source))).await?;
+        let broken = Arc::new(Mutex::new(None));
+        let passing = Passing {
+            answer,
+            hasher: Hasher::default(),
+            left: blob.size,
+            digest: blob.digest.clone(),
+            broken: Arc::clone(&broken),
+        };
+        let body = Mutex::new(Some(reqwest::Body::wrap_stream(futures::stream::try_unfold(passing, Passing::next))));
+        let make = || {
+            let body = body.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // Asked to sign in in the middle of it.
+            let body = body.ok_or_else(|| OciError::Transport {
+                registry: self.host().to_owned(),
+                reason: "the blob begins anew".into(),
+            })?;
+            Ok(self.put_upload(&place, blob).body(body))
+        };
+        let sent = self.send_body(&format!("a push of {}", blob.digest), &make, true).await.map(drop);
+        let why = broken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (sent, why) {
+            (Err(_), Some(reason)) => Err(OciError::Transport { registry: from.host().to_owned(), reason }),
+            (sent, _) => sent,
+        }
+    }
+
     async fn upload(&self, blob: &Descriptor, content: Content<'_>) -> Result<()> {
+        let place = self.begin_upload(blob).await?;
+        let make = || {
+            let body = match content {
+                Content::Bytes(bytes) => reqwest::Body::from(bytes.to_vec()),
+                Content::File(path) => {
+                    let file = tokio::fs::File::from_std(fs::File::open(path)?.into_parts().0);
+                    reqwest::Body::wrap_stream(futures::stream::try_unfold(file, next_piece))
+                }
+            };
+            Ok(self.put_upload(&place, blob).body(body))
+        };
+        self.send_body(&format!("a push of {}", blob.digest), &make, true).await.map(drop)
+    }
+
+    fn put_upload(&self, place: &str, blob: &Descriptor) -> RequestBuilder {
+        let request = self.http.request(Method::PUT, place).header(CONTENT_LENGTH, blob.size);
+        // Slower than this is as good as stalled.
+        let bound = CALL + Duration::from_secs(blob.size / (128 << 10));
+        request.header(CONTENT_TYPE, "application/octet-stream").timeout(bound)
+    }
+
+    /// Where the bytes of a blob go.
+    async fn begin_upload(&self, blob: &Descriptor) -> Result<String> {
         let what = format!("a push of {}", blob.digest);
         let url = self.url("blobs/uploads/");
         let begin = || Ok(self.http.post(&url).timeout(CALL).header(CONTENT_LENGTH, 0));
@@ -455,21 +514,56 @@ impl Remote {
             return Err(OciError::Bad(format!("{} takes its uploads elsewhere", self.host())));
         }
         let joint = if place.contains('?') { '&' } else { '?' };
-        let place = format!("{place}{joint}digest={}", blob.digest.as_str().replace(':', "%3A"));
-        let make = || {
-            let body = match content {
-                Content::Bytes(bytes) => reqwest::Body::from(bytes.to_vec()),
-                Content::File(path) => {
-                    let file = tokio::fs::File::from_std(fs::File::open(path)?.into_parts().0);
-                    reqwest::Body::from(file)
-                }
-            };
-            let request = self.http.request(Method::PUT, &place).header(CONTENT_LENGTH, blob.size);
-            // Slower than this is as good as stalled.
-            let bound = CALL + Duration::from_secs(blob.size / (128 << 10));
-            Ok(request.header(CONTENT_TYPE, "application/octet-stream").timeout(bound).body(body))
+        Ok(format!("{place}{joint}digest={}", blob.digest.as_str().replace(':', "%3A")))
+    }
+}
+
+/// The next piece of a file that is sent.
+async fn next_piece(mut file: tokio::fs::File) -> std::io::Result<Option<(Bytes, tokio::fs::File)>> {
+    let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+    let read = file.read_buf(&mut piece).await?;
+    Ok((read > 0).then(|| (piece.freeze(), file)))
+}
+
+/// A blob between two registries.
+struct Passing {
+    answer: Response,
+    hasher: Hasher,
+    /// Bytes to come.
+    left: u64,
+    digest: Digest,
+    /// Why it could not be passed on.
+    broken: Arc<Mutex<Option<String>>>,
+}
+
+impl Passing {
+    async fn next(mut self) -> std::io::Result<Option<(Bytes, Self)>> {
+        let stop = |this: &Self, why: String| {
+            *this.broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
+            Err(std::io::Error::other(why))
         };
-        self.send_body(&what, &make, true).await.map(drop)
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let piece = match tokio::time::timeout(STALL, self.answer.chunk()).await {
+            Err(_) => return stop(&self, "nothing came for a minute".into()),
+            Ok(Err(error)) => return stop(&self, net::chain(&error)),
+            Ok(Ok(None)) => {
+                let why = format!("{} ended {} bytes too early", self.digest, self.left);
+                return stop(&self, why);
+            }
+            Ok(Ok(Some(piece))) => piece,
+        };
+        self.hasher.update(&piece);
+        match self.left.checked_sub(piece.len() as u64) {
+            None => return stop(&self, format!("{} is larger than its manifest says", self.digest)),
+            Some(left) => self.left = left,
+        }
+        if self.left == 0 && std::mem::take(&mut self.hasher).finish() != self.digest {
+            let why = format!("it gave something else for {}", self.digest);
+            return stop(&self, why);
+        }
+        Ok(Some((piece, self)))
     }
 }
 
@@ -536,6 +630,81 @@ pub fn split_image(image: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Answers requests one after the other: what it gives for a blob, and whether a blob came to an end.
+    async fn registry(blob: &'static [u8], says: usize) -> (String, Arc<Mutex<Vec<Vec<u8>>>>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let came = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&came);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut seen = Vec::new();
+                let head = loop {
+                    if stream.read_buf(&mut seen).await.unwrap_or(0) == 0 {
+                        break None;
+                    }
+                    if let Some(at) = seen.windows(4).position(|four| four == b"\r\n\r\n") {
+                        break Some((String::from_utf8_lossy(&seen[..at]).into_owned(), at + 4));
+                    }
+                };
+                let Some((head, at)) = head else { continue };
+                let answer = match head.split(' ').next() {
+                    Some("POST") => {
+                        "HTTP/1.1 202 A\r\nlocation: /up\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".into()
+                    }
+                    Some("GET") => format!("HTTP/1.1 200 A\r\ncontent-length: {says}\r\nconnection: close\r\n\r\n"),
+                    _ => {
+                        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+                        let length: usize = length.and_then(|text| text.parse().ok()).unwrap_or(0);
+                        let mut body = seen.split_off(at);
+                        while body.len() < length && stream.read_buf(&mut body).await.unwrap_or(0) > 0 {}
+                        if body.len() == length {
+                            kept.lock().unwrap_or_else(PoisonError::into_inner).push(body);
+                        }
+                        "HTTP/1.1 201 A\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".into()
+                    }
+                };
+                let _ = stream.write_all(answer.as_bytes()).await;
+                if head.starts_with("GET") {
+                    let _ = stream.write_all(blob).await;
+                }
+                let _ = stream.shutdown().await;
+            }
+        });
+        (url, came)
+    }
+
+    #[tokio::test]
+    async fn what_passes_through_gets_no_end_unless_it_is_what_was_named() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let remote = |url: &str| Remote::new(url, "it", Auth::Login(None), None).expect("a client");
+        let good = Descriptor { media_type: "x".into(), digest: Digest::of(b"0123456789"), size: 10 };
+        for (gives, says, told) in [
+            (&b"0123456789"[..], 10, None),
+            (b"9876543210", 10, Some("something else")),
+            (b"01234", 5, Some("5 bytes too early")),
+            (b"01234", 10, Some("")),
+            (b"0123456789ab", 12, Some("larger")),
+        ] {
+            let (from, _) = registry(gives, says).await;
+            let (to, came) = registry(b"", 0).await;
+            let done = remote(&to).pass_blob(&good, &remote(&from)).await;
+            let came = came.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            match told {
+                None => {
+                    done.expect("it passes");
+                    assert_eq!(came, [gives]);
+                }
+                Some(told) => {
+                    let error = done.expect_err("it does not");
+                    assert!(error.is_transient() && error.to_string().contains(told), "{error}");
+                    assert!(error.to_string().contains(from.trim_start_matches("http://")), "{error}");
+                    assert!(came.is_empty(), "{came:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn challenges_are_read() {

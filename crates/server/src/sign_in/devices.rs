@@ -1,19 +1,18 @@
 //! The pages on which a person lets a CLI in: by the code that it shows, or from the browser of the same machine.
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use conductor::Visitor;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde::Deserialize;
 use store::StoreError;
 
-use super::From;
+use super::asked::{Person, SentBy};
 use super::limiter::Tried;
 use super::pages::{button, escape, page, page_to, trouble};
-use super::routes::{LOGIN, encoded, failed, form, person, roles, shown_time, welcome};
+use super::routes::{LOGIN, encoded, failed, roles, shown_time};
 use crate::AppState;
 
 pub(super) fn routes() -> Router<AppState> {
@@ -29,14 +28,8 @@ fn device_page(status: StatusCode, trouble: &str) -> Response {
     page(status, "Sign a CLI in", &body)
 }
 
-async fn device(State(state): State<AppState>, From(from): From, headers: HeaderMap) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
-    match person(&state, &headers, "/device").await {
-        Ok(_) => device_page(StatusCode::OK, ""),
-        Err(elsewhere) => elsewhere,
-    }
+async fn device(_: Person) -> Response {
+    device_page(StatusCode::OK, "")
 }
 
 #[derive(Debug, Deserialize)]
@@ -46,18 +39,10 @@ struct DeviceForm {
     answer: String,
 }
 
-async fn answer_device(State(state): State<AppState>, From(from): From, headers: HeaderMap, body: Bytes) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
-    let sent: DeviceForm = match form(&state, &headers, &body) {
-        Ok(sent) => sent,
-        Err(refused) => return *refused,
-    };
-    let who = match person(&state, &headers, "/device").await {
-        Ok(who) => who,
-        Err(elsewhere) => return elsewhere,
-    };
+async fn answer_device(
+    State(state): State<AppState>,
+    SentBy { from, who, form: sent }: SentBy<DeviceForm>,
+) -> Response {
     let account = who.account.id.as_str();
     for (tried, key) in [(Tried::Typing, account), (Tried::Guessing, from.address.as_str())] {
         if let Err(error) = state.limits.check(tried, key) {
@@ -121,26 +106,13 @@ impl Loopback {
 }
 
 /// A CLI of this machine asks to be let in.
-async fn cli_page(
-    State(state): State<AppState>,
-    From(from): From,
-    headers: HeaderMap,
-    Query(asked): Query<Loopback>,
-) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
+async fn cli_page(State(state): State<AppState>, Person(who): Person, Query(asked): Query<Loopback>) -> Response {
     if !asked.is_whole() {
         return trouble(StatusCode::BAD_REQUEST, "the CLI's link is not complete; run `ferry auth login` again", LOGIN);
     }
     let port = asked.port.to_string();
     let fields =
         [("port", port.as_str()), ("state", &asked.state), ("challenge", &asked.challenge), ("host", &asked.host)];
-    let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-    let who = match person(&state, &headers, &format!("/auth/cli?{query}")).await {
-        Ok(who) => who,
-        Err(elsewhere) => return elsewhere,
-    };
     let names = state.store().orgs_of(&who.account.id).await.unwrap_or_default();
     let body = format!(
         "<p>The CLI on <b>{}</b> asks to sign in as <b>{}</b>. It would have: {}.</p><p class=dim>Continue only if you started it yourself.</p>{}",
@@ -152,26 +124,16 @@ async fn cli_page(
     page_to(StatusCode::OK, "Sign the CLI in", &body, &format!(" {}", asked.target()))
 }
 
-async fn let_cli_in(State(state): State<AppState>, From(from): From, headers: HeaderMap, body: Bytes) -> Response {
-    #[derive(Deserialize)]
-    struct Sent {
-        port: String,
-        state: String,
-        challenge: String,
-        #[serde(default)]
-        host: String,
-    }
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
-    let sent: Sent = match form(&state, &headers, &body) {
-        Ok(sent) => sent,
-        Err(refused) => return *refused,
-    };
-    let who = match person(&state, &headers, "/account").await {
-        Ok(who) => who,
-        Err(elsewhere) => return elsewhere,
-    };
+#[derive(Debug, Deserialize)]
+struct LoopbackForm {
+    port: String,
+    state: String,
+    challenge: String,
+    #[serde(default)]
+    host: String,
+}
+
+async fn let_cli_in(State(state): State<AppState>, SentBy { from, who, form: sent }: SentBy<LoopbackForm>) -> Response {
     let asked = Loopback {
         port: sent.port.parse().unwrap_or(0),
         state: sent.state,

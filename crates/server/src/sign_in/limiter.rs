@@ -1,6 +1,7 @@
 //! Bounds what one address or one account may try without success: counted in memory, by each server for itself.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::error::{ApiError, ApiResult};
 
-/// Whom it has counted lately; more are forgotten, the oldest first.
+/// Whom it has counted lately.
 const KNOWN_MAX: usize = 50_000;
 const WINDOW: Duration = Duration::from_secs(300);
 
@@ -43,6 +44,28 @@ struct Count {
     since: Instant,
 }
 
+/// Forgets a tenth: those with the fewest tries, the oldest of them first. Who has tried often stays counted, however many others come.
+fn forget(known: &mut HashMap<(Tried, String), Count>) {
+    let mut all: Vec<(u32, Instant, (Tried, String))> =
+        known.iter().map(|(key, count)| (count.tries, count.since, key.clone())).collect();
+    let tenth = (all.len() / 10).min(all.len().saturating_sub(1));
+    all.select_nth_unstable_by_key(tenth, |(tries, since, _)| (*tries, *since));
+    for (_, _, key) in all.into_iter().take(tenth + 1) {
+        known.remove(&key);
+    }
+}
+
+/// Whom an address is counted as: of IPv6, one customer has all of a /64.
+fn household(who: &str) -> String {
+    match who.parse::<IpAddr>() {
+        Ok(IpAddr::V6(ip)) => match ip.to_ipv4_mapped() {
+            Some(ip) => ip.to_string(),
+            None => format!("{}/64", Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
+        },
+        _ => who.to_owned(),
+    }
+}
+
 #[derive(Clone, Default)]
 pub(crate) struct Limiter(Arc<Mutex<HashMap<(Tried, String), Count>>>);
 
@@ -53,10 +76,10 @@ impl Limiter {
         if known.len() >= KNOWN_MAX {
             known.retain(|_, count| now.duration_since(count.since) < WINDOW);
             if known.len() >= KNOWN_MAX {
-                known.clear();
+                forget(&mut known);
             }
         }
-        let count = known.entry((tried, who.to_owned())).or_insert(Count { tries: 0, since: now });
+        let count = known.entry((tried, household(who))).or_insert(Count { tries: 0, since: now });
         if now.duration_since(count.since) >= WINDOW {
             *count = Count { tries: 0, since: now };
         }
@@ -84,5 +107,37 @@ impl Limiter {
         self.check(tried, who)?;
         self.count(tried, who);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_network_of_ipv6_is_one_and_ipv4_is_itself() {
+        let limiter = Limiter::default();
+        for n in 0..20 {
+            limiter.pass(Tried::Guessing, &format!("2001:db8:1:2::{n:x}")).expect("not yet too often");
+        }
+        assert!(limiter.check(Tried::Guessing, "2001:db8:1:2:ffff::1").is_err());
+        assert!(limiter.check(Tried::Guessing, "2001:db8:1:3::1").is_ok());
+        assert_eq!(household("::ffff:10.1.2.3"), "10.1.2.3");
+        assert_eq!(household("10.1.2.3"), "10.1.2.3");
+        assert_eq!(household("acc123"), "acc123");
+    }
+
+    #[test]
+    fn many_others_do_not_make_it_forget_who_tried_too_often() {
+        let limiter = Limiter::default();
+        for _ in 0..20 {
+            limiter.count(Tried::Guessing, "10.0.0.1");
+        }
+        for n in 0..2 * KNOWN_MAX as u32 {
+            limiter.count(Tried::Asking, &std::net::Ipv4Addr::from_bits(n + (20 << 24)).to_string());
+        }
+        assert!(limiter.check(Tried::Guessing, "10.0.0.1").is_err());
+        let known = limiter.0.lock().unwrap_or_else(PoisonError::into_inner).len();
+        assert!(known <= KNOWN_MAX, "{known}");
     }
 }

@@ -2,6 +2,7 @@
 //! Browsers and CLIs call it, on the Control listener, before they are anybody.
 //! No rules about who may come in: they are the conductor's.
 
+mod asked;
 mod cli;
 mod devices;
 mod flow;

@@ -7,19 +7,18 @@ use axum::body::Bytes;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use conductor::Visitor;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
 use model::{AccountSessionId, Timestamp};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use store::{Credential, SessionKind, SignedIn, StoreError};
 
+use super::asked::{Person, Sent, SentBy, Welcome, form};
 use super::flow::{FLOW_S, Flow};
 use super::limiter::Tried;
 use super::oidc::OidcError;
 use super::pages::{button, escape, page, trouble};
-use super::{From, cli, devices, home, is_own_form, local_path};
+use super::{cli, devices, home, local_path};
 use crate::AppState;
 use crate::auth::{identify_bearer, identify_browser};
 use crate::error::ApiError;
@@ -56,41 +55,6 @@ pub(super) fn failed(error: impl Into<ApiError>, next: (&str, &str)) -> Response
 
 pub(super) const LOGIN: (&str, &str) = ("/login", "Sign in");
 
-/// Refuses who asks too often, and browsers where none may sign in.
-pub(super) fn welcome(state: &AppState, from: &Visitor) -> Result<(), Box<Response>> {
-    if let Some(why) = &state.web.refused {
-        let body = format!("<p role=alert>{}</p>", escape(why));
-        return Err(Box::new(page(StatusCode::FORBIDDEN, "Not over this connection", &body)));
-    }
-    state.limits.pass(Tried::Asking, &from.address).map_err(|error| Box::new(failed(error, LOGIN)))
-}
-
-/// A form that was sent by one of our pages.
-pub(super) fn form<T: DeserializeOwned>(
-    state: &AppState,
-    headers: &HeaderMap,
-    body: &Bytes,
-) -> Result<T, Box<Response>> {
-    if !is_own_form(state, headers) {
-        let text = "this was not sent by a page of this server; open the page again and use its button";
-        return Err(Box::new(trouble(StatusCode::FORBIDDEN, text, LOGIN)));
-    }
-    let pairs: serde_json::Map<String, serde_json::Value> = form_urlencoded::parse(body)
-        .map(|(name, value)| (name.into_owned(), serde_json::Value::String(value.into_owned())))
-        .collect();
-    serde_json::from_value(serde_json::Value::Object(pairs))
-        .map_err(|_| Box::new(trouble(StatusCode::BAD_REQUEST, "the form lacks a field; open the page again", LOGIN)))
-}
-
-/// Who is signed in; anybody else signs in first, and comes back.
-pub(super) async fn person(state: &AppState, headers: &HeaderMap, back: &str) -> Result<SignedIn, Response> {
-    match identify_browser(state, headers).await {
-        Ok(Some(who)) => Ok(who),
-        Ok(None) => Err(Redirect::to(&format!("/login?return_to={}", encoded(back))).into_response()),
-        Err(error) => Err(failed(error, LOGIN)),
-    }
-}
-
 pub(super) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
@@ -111,13 +75,10 @@ struct Wanted {
 
 async fn login(
     State(state): State<AppState>,
-    From(from): From,
+    Welcome(_): Welcome,
     headers: HeaderMap,
     Query(wanted): Query<Wanted>,
 ) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
     let to = local_path(&wanted.return_to);
     // Cookies belong to a host: a sign-in that begins at another name of this machine would not come back to it.
     if state.web.is_elsewhere(&headers) {
@@ -153,13 +114,10 @@ async fn login(
 /// Sends the browser to a provider.
 async fn begin(
     State(state): State<AppState>,
-    From(from): From,
+    Welcome(_): Welcome,
     headers: HeaderMap,
     Query(wanted): Query<Wanted>,
 ) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
     let Some(provider) = state.web.provider(&wanted.provider) else {
         return trouble(StatusCode::NOT_FOUND, "there is no such provider", LOGIN);
     };
@@ -193,13 +151,10 @@ struct Returned {
 /// The browser comes back from a provider.
 async fn callback(
     State(state): State<AppState>,
-    From(from): From,
+    Welcome(from): Welcome,
     headers: HeaderMap,
     Query(returned): Query<Returned>,
 ) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
     let refuse = |status, text: &str| {
         tracing::info!(address = from.address, why = text, "a sign-in was refused");
         let mut response = trouble(status, text, ("/login", "Try again"));
@@ -252,17 +207,10 @@ struct TokenForm {
 }
 
 /// A session in place of a token.
-async fn token_form(State(state): State<AppState>, From(from): From, headers: HeaderMap, body: Bytes) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
+async fn token_form(State(state): State<AppState>, Sent { from, form: sent, .. }: Sent<TokenForm>) -> Response {
     if let Err(error) = state.limits.check(Tried::Guessing, &from.address) {
         return failed(error, LOGIN);
     }
-    let sent: TokenForm = match form(&state, &headers, &body) {
-        Ok(sent) => sent,
-        Err(refused) => return *refused,
-    };
     let signed_in = async {
         let who = identify_bearer(&state, sent.token.trim()).await?;
         Ok::<_, ApiError>(state.conductor.trade_token(&who, &from).await?)
@@ -300,7 +248,7 @@ async fn logout(State(state): State<AppState>, headers: HeaderMap, body: Bytes) 
         };
     }
     if let Err(refused) = form::<serde_json::Value>(&state, &headers, &body) {
-        return *refused;
+        return refused;
     }
     let ended = match identify_browser(&state, &headers).await {
         Ok(Some(SignedIn { by: Credential::Session(id), account, .. })) => {
@@ -327,10 +275,7 @@ struct Secret {
 
 const LINK_OVER: &str = "this link was used already, has expired, or is not complete; ask for another one";
 
-async fn link(State(state): State<AppState>, From(from): From, Query(secret): Query<Secret>) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
+async fn link(State(state): State<AppState>, Welcome(from): Welcome, Query(secret): Query<Secret>) -> Response {
     if let Err(error) = state.limits.check(Tried::Guessing, &from.address) {
         return failed(error, LOGIN);
     }
@@ -354,14 +299,7 @@ async fn link(State(state): State<AppState>, From(from): From, Query(secret): Qu
     }
 }
 
-async fn use_link(State(state): State<AppState>, From(from): From, headers: HeaderMap, body: Bytes) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
-    let sent: Secret = match form(&state, &headers, &body) {
-        Ok(sent) => sent,
-        Err(refused) => return *refused,
-    };
+async fn use_link(State(state): State<AppState>, Sent { from, form: sent, .. }: Sent<Secret>) -> Response {
     let email = if sent.email.is_empty() { state.config.auth.bootstrap_email.clone() } else { sent.email };
     match state.conductor.use_link(&sent.t, &email, &from).await {
         Ok(browser) => state.web.signed_in(&state, home(), &browser),
@@ -374,10 +312,7 @@ async fn use_link(State(state): State<AppState>, From(from): From, headers: Head
 }
 
 /// The page of an invite changes nothing: mail programs open links before people do.
-async fn invite(State(state): State<AppState>, From(from): From, Query(secret): Query<Secret>) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
+async fn invite(State(state): State<AppState>, Welcome(from): Welcome, Query(secret): Query<Secret>) -> Response {
     if let Err(error) = state.limits.check(Tried::Guessing, &from.address) {
         return failed(error, LOGIN);
     }
@@ -405,29 +340,12 @@ async fn invite(State(state): State<AppState>, From(from): From, Query(secret): 
     }
 }
 
-async fn take_invite(State(state): State<AppState>, From(from): From, headers: HeaderMap, body: Bytes) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
-    let sent: Secret = match form(&state, &headers, &body) {
-        Ok(sent) => sent,
-        Err(refused) => return *refused,
-    };
+async fn take_invite(State(state): State<AppState>, Sent { from, headers, form: sent }: Sent<Secret>) -> Response {
     let who = match identify_browser(&state, &headers).await {
         Ok(who) => who,
         Err(error) => return failed(error, LOGIN),
     };
     if let Some(who) = who {
-        // Its button would use the invite up for an account that has no use for it.
-        if let Ok((invite, org)) = state.store().invite_of_link(&sent.t, state.conductor.now()).await
-            && who.role_in(&invite.org_id).is_some_and(|role| role >= invite.role)
-        {
-            let text = format!(
-                "you are signed in as {}, who belongs to {org} already; to accept it as somebody else, sign out first or use another browser",
-                who.account.email
-            );
-            return trouble(StatusCode::CONFLICT, &text, ("/account", "Your account"));
-        }
         return match state.conductor.accept_invite(&who, &sent.t).await {
             Ok(()) => Redirect::to(home()).into_response(),
             Err(error) => failed(error, ("/account", "Your account")),
@@ -447,14 +365,7 @@ async fn take_invite(State(state): State<AppState>, From(from): From, headers: H
     super::guarded(response, "")
 }
 
-async fn account(State(state): State<AppState>, From(from): From, headers: HeaderMap) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
-    let who = match person(&state, &headers, "/account").await {
-        Ok(who) => who,
-        Err(elsewhere) => return elsewhere,
-    };
+async fn account(State(state): State<AppState>, Person(who): Person) -> Response {
     let now = state.conductor.now();
     let read = async {
         let mut sessions = state.store().account_sessions(&who.account.id, now).await?;
@@ -505,18 +416,7 @@ struct EndForm {
     all: String,
 }
 
-async fn end_sessions(State(state): State<AppState>, From(from): From, headers: HeaderMap, body: Bytes) -> Response {
-    if let Err(refused) = welcome(&state, &from) {
-        return *refused;
-    }
-    let sent: EndForm = match form(&state, &headers, &body) {
-        Ok(sent) => sent,
-        Err(refused) => return *refused,
-    };
-    let who = match person(&state, &headers, "/account").await {
-        Ok(who) => who,
-        Err(elsewhere) => return elsewhere,
-    };
+async fn end_sessions(State(state): State<AppState>, SentBy { who, form: sent, .. }: SentBy<EndForm>) -> Response {
     let is_this = |id: &AccountSessionId| who.by == Credential::Session(id.clone());
     if !who.is_whole() && !AccountSessionId::parse(&sent.id).is_ok_and(|id| is_this(&id)) {
         return failed(conductor::Error::from(conductor::PeopleError::Narrow), ("/account", "Back"));

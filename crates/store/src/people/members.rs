@@ -7,6 +7,7 @@ use super::accounts::hash;
 use super::sessions::end_sessions;
 use crate::db::{Table, Tx, params, select, table};
 use crate::events::{Note, record};
+use crate::idempotency::{Idempotency, idempotent, remember};
 use crate::{Reader, Refused, Result, Store, StoreError};
 
 /// A person of an org, for people.
@@ -58,7 +59,10 @@ pub struct NewInvite {
 }
 
 /// Open invites of an org.
-pub const INVITES_MAX: u64 = 1000;
+const INVITES_MAX: u64 = 1000;
+/// Invites that an org makes within a day, and those for one address: each may be a mail.
+const INVITES_A_DAY_MAX: u64 = 500;
+const INVITES_OF_ADDRESS_A_DAY_MAX: u64 = 5;
 
 /// Accounts that a person has made admins of an org: what groups give may go at any time.
 async fn admins(tx: &mut Tx<'_>, org: &OrgId, but: Option<&AccountId>) -> Result<u64> {
@@ -183,16 +187,14 @@ impl Reader {
             .await
     }
 
-    /// Whether somebody with this address is asked to join any org.
-    pub async fn is_invited(&self, email: &str, now: Timestamp) -> Result<bool> {
-        self.main()
-            .read((email.to_owned(), now), |tx, (email, now)| {
-                Box::pin(async move {
-                    let sql = "SELECT id FROM invites WHERE email = $1 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $2 LIMIT 1";
-                    Ok(tx.get(sql, params![email, now]).await?.is_some())
-                })
-            })
-            .await
+    /// The secret of the invite that a repeated request asks for: the same each time, so that an answer that was lost can be given
+    /// again. Nobody without the master key can know it.
+    pub fn secret_of_request(&self, idem: &Idempotency) -> Result<String> {
+        let keys = self.masters().derive("ferry secrets of repeated requests");
+        let key = keys.first().ok_or_else(|| StoreError::Config("there is no master key".into()))?;
+        let text = format!("{}\n{}\n{}", idem.scope, idem.key, idem.request_digest);
+        let tag = ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key), text.as_bytes());
+        Ok(hex::encode(tag.as_ref()))
     }
 
     /// Accounts with this address or id, each with how many orgs it belongs to.
@@ -219,14 +221,36 @@ impl Store {
             .await
     }
 
-    pub async fn create_invite(&self, new: NewInvite, now: Timestamp) -> Result<()> {
+    /// Returns the invite; under a key that was used before, the one that it made.
+    pub async fn create_invite(
+        &self,
+        new: NewInvite,
+        idem: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<(Invite, bool)> {
         self.main()
-            .write((new, now), |tx, (new, now)| {
+            .write((new, idem, now), |tx, (new, idem, now)| {
                 Box::pin(async move {
-                    let sql = "SELECT COUNT(*) AS open FROM invites WHERE org_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $2";
-                    let open: u64 = tx.get(sql, params![&new.org_id, now]).await?.ok_or(StoreError::NotFound("count"))?.get("open")?;
-                    if open >= INVITES_MAX {
+                    if let Some(id) = idempotent(tx, idem.as_ref()).await? {
+                        let row = tx.get(select!(Invite, "WHERE org_id = $1 AND id = $2"), params![&new.org_id, id]).await?;
+                        return Ok((Invite::from_row(&row.ok_or(StoreError::NotFound("invite"))?)?, true));
+                    }
+                    let count = async |tx: &mut Tx<'_>, sql: &'static str, since: Timestamp, email: Option<&str>| -> Result<u64> {
+                        let row = tx.get(sql, params![&new.org_id, since, email]).await?;
+                        row.ok_or(StoreError::NotFound("count"))?.get("found")
+                    };
+                    let open = "SELECT COUNT(*) AS found FROM invites WHERE org_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $2 AND CAST($3 AS TEXT) IS NULL";
+                    if count(tx, open, *now, None).await? >= INVITES_MAX {
                         return Err(Refused::TooManyInvites(INVITES_MAX).into());
+                    }
+                    // Each may be a mail.
+                    let made = "SELECT COUNT(*) AS found FROM invites WHERE org_id = $1 AND created_at > $2 AND (CAST($3 AS TEXT) IS NULL OR email = $3)";
+                    let yesterday = now.plus_s(-86_400);
+                    if count(tx, made, yesterday, None).await? >= INVITES_A_DAY_MAX {
+                        return Err(Refused::InvitesADay(INVITES_A_DAY_MAX).into());
+                    }
+                    if count(tx, made, yesterday, Some(&new.email)).await? >= INVITES_OF_ADDRESS_A_DAY_MAX {
+                        return Err(Refused::InvitesOfAddress(INVITES_OF_ADDRESS_A_DAY_MAX).into());
                     }
                     // A new invite takes the place of an earlier one.
                     tx.exec(
@@ -247,7 +271,21 @@ impl Store {
                         actor: new.created_by.as_str(),
                         data: json!({ "email": new.email, "role": new.role }),
                     };
-                    record(tx, note).await
+                    record(tx, note).await?;
+                    remember(tx, idem.as_ref(), new.id.as_str(), *now).await?;
+                    let invite = Invite {
+                        id: new.id.clone(),
+                        org_id: new.org_id.clone(),
+                        email: new.email.clone(),
+                        role: new.role,
+                        created_by: new.created_by.clone(),
+                        created_at: *now,
+                        expires_at: new.expires_at,
+                        accepted_at: None,
+                        accepted_by: None,
+                        revoked_at: None,
+                    };
+                    Ok((invite, false))
                 })
             })
             .await

@@ -140,7 +140,7 @@ pub enum Refreshed {
 /// A refresh token whose answer was lost may be sent again for so long.
 const LOST_ANSWER_S: i64 = 60;
 /// Open sessions of one account; the oldest one ends when there are more.
-pub const SESSIONS_MAX: u64 = 100;
+const SESSIONS_MAX: u64 = 100;
 const SLOW_DOWN_S: u64 = 5;
 
 /// An event in every org of an account.
@@ -519,7 +519,6 @@ impl Store {
         self.main()
             .write((new, open_max, now), |tx, (new, open_max, now)| {
                 Box::pin(async move {
-                    tx.exec("DELETE FROM device_logins WHERE expires_at <= $1", params![now.plus_s(-3600)]).await?;
                     let row = tx.get("SELECT COUNT(*) AS open FROM device_logins WHERE expires_at > $1 AND address = $2 AND user_code_hash IS NOT NULL", params![now, &new.address]).await?;
                     let open: u64 = row.ok_or(StoreError::NotFound("count"))?.get("open")?;
                     if open >= *open_max {

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use model::{AccountId, AccountSessionId, InviteId, OrgId, Role};
 use store::{
-    Credential, DevicePoll, NewDeviceLogin, NewInvite, NewSession, Refreshed, Refused, SessionKind, StoreError, Vouched,
+    Credential, DevicePoll, Idempotency, NewDeviceLogin, NewInvite, NewSession, Refreshed, Refused, SessionKind,
+    StoreError, Vouched,
 };
 
 use crate::kit::{World, new_org, on_both, unique};
@@ -155,7 +156,7 @@ fn an_address_alone_links_nobody_and_groups_give_and_take() {
         assert_eq!(role_of(&world, &ann).await?, Some(Role::Operator));
         assert_eq!(role_of(&world, &other).await?, None);
         // A role by hand is apart from that of the groups; the higher one counts.
-        s.create_invite(invite(&world, "ann@new.example", Role::ReadOnly, "fri_1"), world.now()).await?;
+        s.create_invite(invite(&world, "ann@new.example", Role::ReadOnly, "fri_1"), None, world.now()).await?;
         s.accept_invite("fri_1", &ann, world.now()).await?;
         assert_eq!(role_of(&world, &ann).await?, Some(Role::Operator));
         // The groups are due while somebody is signed in.
@@ -205,7 +206,7 @@ fn the_last_admin_stays_and_a_removed_member_is_out_everywhere() {
         assert!(refused(set(&world.account, Role::Operator).await));
         assert!(refused(s.remove_member(&world.org, &world.account, &world.account, world.now()).await.map(drop)));
         let bob = sign_in(&world, vouched(&world, "https://one", "2", "bob@example.com", &[])).await?;
-        s.create_invite(invite(&world, "bob@example.com", Role::Admin, "fri_b"), world.now()).await?;
+        s.create_invite(invite(&world, "bob@example.com", Role::Admin, "fri_b"), None, world.now()).await?;
         s.accept_invite("fri_b", &bob, world.now()).await?;
         assert!(
             matches!(s.accept_invite("fri_b", &bob, world.now()).await, Err(StoreError::NotFound("invite"))),
@@ -229,8 +230,8 @@ fn the_last_admin_stays_and_a_removed_member_is_out_everywhere() {
         s.create_token(&world.org, token, None, world.now()).await?;
         let way_back =
             NewInvite { created_by: bob.clone(), ..invite(&world, "bob2@example.com", Role::Admin, "fri_back") };
-        s.create_invite(way_back, world.now()).await?;
-        s.create_invite(invite(&world, "bob@example.com", Role::Admin, "fri_again"), world.now()).await?;
+        s.create_invite(way_back, None, world.now()).await?;
+        s.create_invite(invite(&world, "bob@example.com", Role::Admin, "fri_again"), None, world.now()).await?;
         s.remove_member(&world.org, &bob, &world.account, world.now()).await?;
         assert!(s.authenticate_session(SessionKind::Browser, "frs_b", world.now()).await.is_err());
         assert!(s.authenticate("fry_bob", world.now()).await.is_err());
@@ -253,8 +254,8 @@ fn invites_end_and_are_seen_by_their_org_only() {
         let s = &world.store;
         let (one, two) =
             (invite(&world, "c@d", Role::Operator, "fri_1"), invite(&world, "c@d", Role::ReadOnly, "fri_2"));
-        s.create_invite(one, world.now()).await?;
-        s.create_invite(two.clone(), world.now()).await?;
+        s.create_invite(one, None, world.now()).await?;
+        s.create_invite(two.clone(), None, world.now()).await?;
         assert!(s.invite_of_link("fri_1", world.now()).await.is_err(), "the second one took its place");
         assert_eq!(s.invite_of_link("fri_2", world.now()).await?.0.role, Role::ReadOnly);
         let other = new_org(s, &world.account, "other", world.now()).await?;
@@ -262,9 +263,47 @@ fn invites_end_and_are_seen_by_their_org_only() {
         assert!(s.invites(&other, 0, 10).await?.is_empty());
         s.revoke_invite(&world.org, &two.id, &world.account, world.now()).await?;
         assert!(s.invite_of_link("fri_2", world.now()).await.is_err());
-        s.create_invite(invite(&world, "e@f", Role::Approver, "fri_3"), world.now()).await?;
+        s.create_invite(invite(&world, "e@f", Role::Approver, "fri_3"), None, world.now()).await?;
         world.clock.advance_s(601);
         assert!(s.invite_of_link("fri_3", world.now()).await.is_err(), "expired");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_repeated_invite_is_the_same_one_and_there_are_so_many_a_day() {
+    on_both(|world| async move {
+        let s = &world.store;
+        let key = |key: &str, said: &str| {
+            let request_digest = model::Digest::of(said.as_bytes());
+            Some(Idempotency { scope: world.account.clone(), key: key.into(), request_digest })
+        };
+        let ask = async |email: &str, idem: Option<Idempotency>| {
+            let secret = match &idem {
+                Some(idem) => s.secret_of_request(idem)?,
+                None => format!("fri_{}", unique()),
+            };
+            s.create_invite(invite(&world, email, Role::Operator, &secret), idem, world.now())
+                .await
+                .map(|(it, again)| (it.id, again, secret))
+        };
+        let (first, again, secret) = ask("a@b", key("k", "x")).await?;
+        assert!(!again);
+        assert_eq!(ask("a@b", key("k", "x")).await?, (first.clone(), true, secret.clone()));
+        assert_eq!(s.invite_of_link(&secret, world.now()).await?.0.id, first, "its link is good still");
+        assert!(matches!(ask("a@b", key("k", "y")).await, Err(StoreError::IdempotencyMismatch)));
+        assert_ne!(s.secret_of_request(&key("k2", "x").unwrap())?, secret);
+        for _ in 0..4 {
+            ask("a@b", None).await?;
+        }
+        assert!(matches!(ask("a@b", None).await, Err(StoreError::Refused(Refused::InvitesOfAddress(5)))));
+        for n in 0..495 {
+            ask(&format!("a{n}@b"), None).await?;
+        }
+        assert!(matches!(ask("other@b", None).await, Err(StoreError::Refused(Refused::InvitesADay(500)))));
+        assert!(ask("a@b", key("k", "x")).await?.1, "what was made is told all the same");
+        world.clock.advance_s(86_401);
+        ask("a@b", None).await?;
         Ok(())
     });
 }

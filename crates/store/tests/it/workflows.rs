@@ -51,9 +51,9 @@ pub(crate) fn change(row: &WorkflowRow, steps: &[StepRow], now: Timestamp) -> Wo
         moves: None,
         freed: false,
         events: Vec::new(),
-        looks: Vec::new(),
         actor: "ann".into(),
         now,
+        looks: Vec::new(),
     }
 }
 

@@ -34,7 +34,7 @@ export function AppOverview() {
               ['Synced', <Time key="t" at={it.created_at} />],
               ['Installs', first && <To key="i" to={`${org.to.fleet}?app=${encodeURIComponent(app.id)}`}>{plural(first.matched, 'install')}</To>],
               ['Components', it.component_ids?.length],
-              ['Cloud', it.runner?.cloud_platform || it.sandbox?.cloud_platform],
+              ['Cloud', [it.runner?.cloud_platform, it.sandbox?.cloud_platform].find((cloud) => cloud && cloud !== 'unknown')],
               ['Source', app.config_repo && <bdi key="r">{[app.config_repo, app.config_directory].filter(Boolean).join(' ')}</bdi>],
               ['About', app.description && <span key="d" dir="auto">{app.description}</span>],
               ['Inputs', it.input?.inputs?.length],

@@ -68,8 +68,8 @@ export function Component() {
           ['Kind', row.type && words(row.type)],
           ['Version', row.version !== undefined ? `${row.version}${row.next_version !== undefined && row.next_version !== row.version ? `, next ${row.next_version}` : ''}` : 'never deployed'],
           ['Deployed', row.deployed_at && <Time key="at" at={row.deployed_at} />],
-          ['Needs', row.depends_on?.length ? row.depends_on.map((it) => <To key={it} to={to(it)}><bdi>{it} </bdi></To>) : undefined],
-          ['Needed by', row.needed_by?.length ? row.needed_by.map((it) => <To key={it} to={to(it)}><bdi>{it} </bdi></To>) : undefined],
+          ['Needs', row.depends_on?.length ? <Names key="n" names={row.depends_on} to={to} /> : undefined],
+          ['Needed by', row.needed_by?.length ? <Names key="b" names={row.needed_by} to={to} /> : undefined],
         ]}
       />
       <div className={styles.columns}>
@@ -91,6 +91,18 @@ export function Component() {
       </div>
       <CommandLine text={`ferry components get ${row.name}`} />
     </>
+  )
+}
+
+function Names({ names, to }: { names: string[]; to: (name: string) => string }) {
+  return (
+    <span className={styles.names}>
+      {names.map((it) => (
+        <To key={it} to={to(it)}>
+          <bdi>{it}</bdi>
+        </To>
+      ))}
+    </span>
   )
 }
 

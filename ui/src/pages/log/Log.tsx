@@ -32,7 +32,7 @@ function Shown({ job }: { job: Job }) {
   const [asking, setAsking] = useState<'cancel' | 'settle'>()
   const query = useQuery(outline(org.id, job.log_stream_id))
   const it = query.data
-  const title = it?.job_name || job.name || words(job.type)
+  const title = words(it?.job_name || job.name || job.type)
   const crumbs = [
     ...(job.install_id ? [{ to: org.to.install(job.install_id), name: it?.install_name || 'install' }] : []),
     ...(it?.workflow_id ? [{ to: org.to.run(it.workflow_id, it.step_id), name: 'run' }] : []),

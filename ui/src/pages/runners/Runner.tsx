@@ -53,9 +53,11 @@ function Shown({ it }: { it: RunnerData }) {
       chips={
         <>
           <Chip status={runnerStatus(it)} kind="runner" />
-          <span className="muted">
-            seen <Time at={it.last_seen_at} />
-          </span>
+          {it.last_seen_at && (
+            <span className="muted">
+              seen <Time at={it.last_seen_at} />
+            </span>
+          )}
           <Id id={it.id} what="runner id" />
         </>
       }
@@ -93,7 +95,7 @@ function Shown({ it }: { it: RunnerData }) {
       <Facts
         facts={[
           ['Kind', it.kind],
-          ['Install', it.install_id && <To key="i" to={org.to.install(it.install_id)}>open</To>],
+          ['Install', it.install_id && <To key="i" to={org.to.install(it.install_id)}><bdi>{it.name}</bdi></To>],
           ['Host', report && <bdi key="h">{report.hostname}</bdi>],
           ['Version', report?.version],
           ['Generation', it.generation],

@@ -32,7 +32,7 @@ export function Runners() {
               { key: 'name', head: 'Runner', plain: true, cell: (it) => <To to={org.to.runner(it.id)}><b><bdi>{it.name}</bdi></b></To> },
               { key: 'status', head: 'Status', fit: true, cell: (it) => <Chip status={runnerStatus(it)} kind="runner" title={it.status_description} /> },
               { key: 'kind', head: 'Kind', fit: true, cell: (it) => <span className="muted">{it.kind}</span> },
-              { key: 'install', head: 'Install', cell: (it) => it.install_id && <To to={org.to.install(it.install_id)}>install</To> },
+              { key: 'install', head: 'Install', cell: (it) => it.install_id && <To to={org.to.install(it.install_id)}><bdi>{it.name}</bdi></To> },
               { key: 'jobs', head: 'Jobs', fit: true, num: true, cell: (it) => busyJobs(it) || '' },
               { key: 'host', head: 'Host', cell: (it) => <bdi className="muted">{it.report?.hostname}</bdi> },
               { key: 'version', head: 'Version', fit: true, cell: (it) => <span className="muted">{it.report?.version}</span> },

@@ -1,7 +1,7 @@
 import type { ComponentGraph, GraphNode } from '../../api/types'
 import { Icon } from '../../base/Icon'
 import { type Role, statusLook } from '../../lib/status'
-import { plural } from '../../lib/format'
+import { plural, words } from '../../lib/format'
 import { To } from '../To'
 import styles from './Graph.module.css'
 
@@ -13,7 +13,7 @@ const MOST = 60
 
 function lookOf(it: GraphNode): { role: Role; icon: Parameters<typeof Icon>[0]['name']; word: string } {
   if (it.disabled) return statusLook('disabled', 'component')
-  if (!it.status) return { role: 'neutral', icon: 'circle', word: it.type ?? '' }
+  if (!it.status) return { role: 'neutral', icon: 'circle', word: words(it.type ?? '') }
   const own = statusLook(it.status, 'component')
   if (own.role === 'ok' && it.drift === 'drifted') return statusLook('drifted')
   if (own.role === 'ok' && it.health && !['healthy', 'not-applicable'].includes(it.health)) return statusLook(it.health, 'health')

@@ -88,7 +88,7 @@ function Opened({ outline: it, page, reload }: { outline: LogOutline; page: bool
         picked={picked}
       />
       {it.note && <Note role="neutral">{it.note}</Note>}
-      {it.error && (
+      {it.error && !page && (
         <Note role="bad">
           <span dir="auto">{it.error}</span>
         </Note>

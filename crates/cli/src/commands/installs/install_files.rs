@@ -13,7 +13,7 @@ use api::control::{
     CreateInstall, InstallMetadata, Location, Project, Region, ToggleInstallComponent, UpdateInstall,
     UpdateInstallConfig, UpdateInstallInputs,
 };
-use compare::{Action, Change, MANAGED_BY, Plan, There, approval_option, compare};
+use compare::{Action, App, Change, MANAGED_BY, Plan, There, approval_option, compare};
 use config::{Options, Severity, Tree};
 use serde_json::json;
 
@@ -35,11 +35,16 @@ pub(crate) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
         Ok(installs) => installs,
         Err(error) => return Err(explain(client, Kind::App, &args.app, error).await),
     };
-    let declared = match client.declared_inputs(&args.app).await {
-        Ok(declared) => declared.inputs,
-        Err(error) if error.status() == Some(404) => Vec::new(),
+    let mut app = App::default();
+    match client.declared_inputs(&args.app).await {
+        Ok(declared) => app.inputs = declared.inputs,
+        Err(error) if error.status() == Some(404) => {}
         Err(error) => return Err(error.into()),
-    };
+    }
+    if wanted.iter().any(|install| !install.components.is_empty()) {
+        let components = client.components(&args.app).await?;
+        app.components = components.into_iter().map(|component| (component.name, component.component_type)).collect();
+    }
     let (mut plans, mut problems) = (Vec::new(), Vec::new());
     for wanted in wanted {
         let install = installs.iter().find(|install| install.name == wanted.name);
@@ -48,7 +53,7 @@ pub(crate) async fn sync(client: &Client, out: &Output, args: SyncInstalls) -> R
             None => None,
         };
         let there = install.map(|install| There { install, inputs: inputs.as_ref() });
-        plans.push(compare(wanted, there, &declared, &args, &mut problems));
+        plans.push(compare(wanted, there, &app, &args, &mut problems));
     }
     if !problems.is_empty() {
         let hint = "nothing was changed; fix the files and sync again";
@@ -227,10 +232,14 @@ async fn apply(client: &Client, args: &SyncInstalls, plan: &mut Plan) -> Result<
                 }
                 left = needed;
             }
-            if !plan.inputs.is_empty() {
-                let inputs = plan.inputs.clone();
-                let body =
-                    UpdateInstallInputs { inputs, deploy_dependents: true, no_deploy: false, role: String::new() };
+            if !plan.inputs.is_empty() || !plan.overrides.is_empty() {
+                let body = UpdateInstallInputs {
+                    inputs: plan.inputs.clone(),
+                    component_overrides: plan.overrides.clone(),
+                    deploy_dependents: true,
+                    no_deploy: false,
+                    role: String::new(),
+                };
                 let changed = client.update_install_inputs(id.as_str(), &body).await.map_err(failed)?;
                 workflow_ids.push(changed.workflow_id);
             }
@@ -252,6 +261,7 @@ fn new_install(plan: &Plan) -> CreateInstall {
             .as_ref()
             .map(|gcp| Project { project_id: text(&gcp.project_id), region: text(&gcp.region) }),
         inputs: plan.inputs.clone(),
+        component_overrides: plan.overrides.clone(),
         labels: wanted.labels.clone(),
         metadata: Some(InstallMetadata { managed_by: MANAGED_BY.into() }),
         install_config: Some(UpdateInstallConfig {

@@ -8,7 +8,9 @@ pub(crate) mod drift;
 mod health;
 pub(crate) mod install_files;
 pub(crate) mod install_views;
+mod overrides;
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use api::ErrorCode;
@@ -53,6 +55,7 @@ pub(crate) async fn run(client: &Client, out: &Output, command: Installs) -> Res
             }
             return inputs(client, out, &name, set, no_deploy, yes.given()).await;
         }
+        Installs::Overrides(args) => return overrides::run(client, out, args).await,
         Installs::State { name, version, versions } => state(client, out, &name, version, versions).await?,
         Installs::History { name, limit } => workflows::newest(client, out, Some(&name), limit).await?,
         Installs::Components { name } => install_views::components(client, out, &name).await?,
@@ -339,6 +342,7 @@ async fn inputs(
     let answer = if changed {
         let body = UpdateInstallInputs {
             inputs: set.into_iter().collect(),
+            component_overrides: BTreeMap::new(),
             deploy_dependents: true,
             no_deploy,
             role: String::new(),

@@ -91,7 +91,8 @@ pub(crate) async fn invite(client: &Client, out: &Output, email: String, role: R
     out.line(invite.url.as_deref().unwrap_or("-"))?;
     match invite.mailed {
         Some(true) => out.note("it was also mailed; it is good for 7 days, once"),
-        Some(false) | None => {
+        None => out.note("it may have been mailed, too; it is good for 7 days, once; an earlier link is over"),
+        Some(false) => {
             out.note("it was not mailed: send it to the person. It is good for 7 days, once; an earlier link is over");
         }
     }

@@ -5,6 +5,7 @@ mod custody;
 mod day_two;
 mod life;
 mod modules;
+mod overrides;
 mod plans;
 mod rescues;
 mod secrets;

@@ -95,7 +95,21 @@ impl Helm {
             tool::private(&file, &set.to_string())?;
             values.push(file.to_string_lossy().into_owned());
         }
+        let mut over = Value::Null;
+        if !job.values_override.is_empty() {
+            over = kubernetes::read_yaml(&job.values_override).map_err(|e| {
+                StepFailure::new("bad_values", format!("the install's override is not valid YAML: {e}"))
+            })?;
+            if !over.is_object() && !over.is_null() {
+                return Err(StepFailure::new("bad_values", "the install's override is not a map of values".to_owned()));
+            }
+            let file = work.join("values-override.yaml");
+            tool::private(&file, &job.values_override)?;
+            values.push(file.to_string_lossy().into_owned());
+        }
+        // Helm lets these win over all files, also over what the install lays over them.
         let numbers = job.values.iter().filter(|(_, text)| kubernetes::is_rounded_in_files(text));
+        let numbers = numbers.filter(|(key, _)| !kubernetes::is_overridden(&over, key));
         let numbers = numbers.map(|(key, text)| format!("{key}={text}")).collect();
         let program = program.to_string_lossy().into_owned();
         let is_4 = version_of(&program).starts_with("v4");

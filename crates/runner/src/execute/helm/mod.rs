@@ -205,6 +205,7 @@ impl Release<'_> {
             }
             job.values.clear();
             job.values_files.clear();
+            job.values_override.clear();
         }
         job
     }

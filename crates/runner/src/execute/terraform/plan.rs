@@ -49,7 +49,9 @@ async fn plan(
         words.push("-destroy".into());
     }
     for (n, text) in variables::files(&ready.dir, site.job)?.into_iter().enumerate() {
-        let name = if n == 0 { "variables.tfvars.json".to_owned() } else { format!("variables-{n}.tfvars") };
+        // No HCL of values begins like an object.
+        let json = if text.trim_start().starts_with('{') { ".json" } else { "" };
+        let name = if n == 0 { "variables.tfvars.json".to_owned() } else { format!("variables-{n}.tfvars{json}") };
         let place = run.host.dir.work().join(name);
         tool::private(&place, &text)?;
         words.push(format!("-var-file={}", place.display()));

@@ -1,12 +1,16 @@
 //! Inputs of installs, and what templates make of them.
 
+use std::collections::BTreeMap;
+
 use api::control as wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use conductor::apps::effective_inputs;
+use conductor::{as_inputs, overrides};
 use config::AppConfig;
+use model::overrides::of_input;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{Install, InstallInputs, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -28,7 +32,15 @@ fn shown(config: &AppConfig, install: &Install, inputs: InstallInputs) -> wire::
         let hidden = config.inputs.iter().any(|i| i.name == *name && i.sensitive) && !value.is_empty();
         (name.clone(), if hidden { HIDDEN.to_owned() } else { value.clone() })
     };
-    let redacted: wire::Labels = values.iter().map(hide).collect();
+    let mut redacted: wire::Labels = values.iter().map(hide).collect();
+    // As the dialect has them.
+    redacted
+        .extend(inputs.values.iter().filter(|(name, _)| of_input(name).is_some()).map(|(n, v)| (n.clone(), v.clone())));
+    let laid = |over: config::ComponentOverride| wire::ComponentOverride {
+        helm_values: over.helm_values,
+        tf_vars: over.tf_vars,
+    };
+    let component_overrides = overrides(&inputs.values).into_iter().map(|(name, over)| (name, laid(over))).collect();
     wire::InstallInputs {
         stamp: wire::Stamp {
             id: inputs.id.to_string(),
@@ -44,8 +56,22 @@ fn shown(config: &AppConfig, install: &Install, inputs: InstallInputs) -> wire::
         // Nobody gets a sensitive value back, under whichever name.
         values: redacted.clone(),
         redacted_values: redacted,
+        component_overrides,
         workflow_id: String::new(),
     }
+}
+
+/// The inputs of a request, with what it lays over components.
+pub(crate) fn with_overrides(
+    mut inputs: BTreeMap<String, String>,
+    component_overrides: BTreeMap<String, wire::ComponentOverride>,
+) -> BTreeMap<String, String> {
+    let laid = |over: wire::ComponentOverride| config::ComponentOverride {
+        helm_values: over.helm_values,
+        tf_vars: over.tf_vars,
+    };
+    inputs.extend(as_inputs(&component_overrides.into_iter().map(|(name, over)| (name, laid(over))).collect()));
+    inputs
 }
 
 /// The versions of an install's inputs, newest first.
@@ -84,7 +110,8 @@ async fn update(
 ) -> ApiResult<Json<wire::InstallInputs>> {
     let install = state.store().install(&at.org, &install).await?;
     let config = state.conductor.declared(&install).await?;
-    let wire::UpdateInstallInputs { inputs, no_deploy, .. } = request.value;
+    let wire::UpdateInstallInputs { inputs, component_overrides, no_deploy, .. } = request.value;
+    let inputs = with_overrides(inputs, component_overrides);
     let (inputs, workflow) = state.conductor.update_inputs(&at.by(), &install, inputs, !no_deploy).await?;
     let workflow_id = workflow.map(|id| id.to_string()).unwrap_or_default();
     Ok(Json(wire::InstallInputs { workflow_id, ..shown(&config, &install, inputs) }))
@@ -123,6 +150,13 @@ async fn render(
             format!("app `{}`, version {}, has no {kind} `{name}`", view.app.name, view.config.version.unwrap_or(0));
         ApiError::new(api::ErrorCode::NotFound, text)
     })?;
+    let mut value = value;
+    if kind == "component"
+        && let Some(inputs) = state.store().current_inputs(&at.org, &install.id).await?
+        && let Some(over) = overrides(&inputs.values).remove(&name)
+    {
+        value["overrides"] = json!(over);
+    }
     let rendering = conductor::render(&value, &view.tree.root);
     let problems = rendering
         .problems

@@ -2,7 +2,7 @@
 //!
 //! All of it lies in `installs.settings`, and changes by `Store::change_settings` alone.
 
-use conductor::{SettingsChange, Toggle};
+use conductor::{SettingsChange, Toggle, overrides};
 use std::collections::BTreeMap;
 
 use api::control as wire;
@@ -11,6 +11,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use conductor::apps::own_labels;
 use http::{StatusCode, header};
+use model::overrides::of_input;
 use serde_json::json;
 use store::{EntityKind, Install, StoreError};
 use utoipa_axum::router::OpenApiRouter;
@@ -196,12 +197,15 @@ fn as_file(install: &Install, given: &BTreeMap<String, String>, sensitive: &[&st
     for (account, value) in install.cloud.as_object().into_iter().flatten() {
         document[account] = value.clone();
     }
+    let laid = overrides(given);
+    let given = given.iter().filter(|(name, _)| of_input(name).is_none());
     let (hidden, inputs): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        given.iter().partition(|(name, _)| sensitive.contains(&name.as_str()));
+        given.partition(|(name, _)| sensitive.contains(&name.as_str()));
     let tables = [
         ("labels", json!(config.labels)),
         ("component_toggles", json!(config.component_toggles)),
         ("inputs", json!(inputs)),
+        ("components", json!(laid)),
     ];
     for (key, table) in tables {
         if table.as_object().is_some_and(|table| !table.is_empty()) {

@@ -204,7 +204,8 @@ async fn create(
         _ => return Err(ApiError::invalid("an install lies in one cloud: give one account")),
     };
     let settings = install_settings::first(&wanted)?;
-    let wanted = WantedInstall { name: wanted.name, platform, cloud, settings, inputs: wanted.inputs };
+    let inputs = inputs::with_overrides(wanted.inputs, wanted.component_overrides);
+    let wanted = WantedInstall { name: wanted.name, platform, cloud, settings, inputs };
     let (install, first) = state.conductor.create_install(&at.by(), &app, wanted, idem).await?;
     let workflow_id = first.map(|id| id.to_string()).unwrap_or_default();
     Ok((StatusCode::CREATED, Json(Install { workflow_id, ..wire(&state, install).await? })))

@@ -118,6 +118,7 @@ async fn invite(
     Admin(at): Admin,
     request: Create<CreateOrgInvite>,
 ) -> ApiResult<(StatusCode, Json<OrgInvite>)> {
+    let idem = request.idempotency(&at.owner.account.id);
     let CreateOrgInvite { email, role_type, role } = request.value;
     let role = match (role, role_type.as_deref()) {
         (Some(role), _) => role,
@@ -127,16 +128,18 @@ async fn invite(
             ApiError::invalid(format!("there is no role `{text}`; use org_admin, {known}"))
         })?,
     };
-    let invited = state.conductor.invite(&at.by(), at.role, conductor::WantedInvite { email, role }).await?;
+    let invited = state.conductor.invite(&at.by(), at.role, conductor::WantedInvite { email, role }, idem).await?;
     let url = format!("{}/invite?t={}", state.web.base_url, invited.secret);
     let mailed = match &state.mailer {
+        // Whoever asks again gets no second mail; whether the first one went nobody knows.
+        _ if invited.replayed => None,
         Some(mailer) => {
             let (invite, org) = (&invited.invite, state.store().org(&at.org).await?.name);
-            mailer.invite(&invite.email, &org, invite.role.as_str(), &url).await
+            Some(mailer.invite(&invite.email, &org, invite.role.as_str(), &url).await)
         }
-        None => false,
+        None => Some(false),
     };
-    let answer = OrgInvite { url: Some(url), mailed: Some(mailed), ..shown(&state, invited.invite) };
+    let answer = OrgInvite { url: Some(url), mailed, ..shown(&state, invited.invite) };
     Ok((StatusCode::CREATED, Json(answer)))
 }
 

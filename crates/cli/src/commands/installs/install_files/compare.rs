@@ -1,9 +1,10 @@
 //! What the file of an install would change, field by field. Pure: what is known goes in, changes and problems come out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use api::control::{AppInput, Install, InstallInputs};
+use api::control::{AppInput, ComponentOverride, Install, InstallInputs};
 use model::InstallId;
+use model::overrides::OverrideKind;
 use serde::Serialize;
 
 use crate::args::SyncInstalls;
@@ -46,6 +47,17 @@ pub(super) struct Plan {
     /// Inputs that change.
     #[serde(skip)]
     pub(super) inputs: BTreeMap<String, String>,
+    /// Overrides of components that change; an empty text is to go.
+    #[serde(skip)]
+    pub(super) overrides: BTreeMap<String, ComponentOverride>,
+}
+
+/// What is known of the app.
+#[derive(Debug, Default)]
+pub(super) struct App {
+    pub(super) inputs: Vec<AppInput>,
+    /// The types of its components by their names; looked up only where a file lays something over one.
+    pub(super) components: BTreeMap<String, String>,
 }
 
 /// What is known of an install that is there.
@@ -59,10 +71,11 @@ pub(super) struct There<'a> {
 pub(super) fn compare(
     wanted: config::Install,
     there: Option<There<'_>>,
-    declared: &[AppInput],
+    app: &App,
     args: &SyncInstalls,
     problems: &mut Vec<String>,
 ) -> Plan {
+    let declared = &app.inputs;
     impossible(&wanted, there, args.take_over, problems);
     let config = there.and_then(|there| there.install.install_config.as_ref());
     let mut changes = Changes::default();
@@ -83,6 +96,7 @@ pub(super) fn compare(
         Some(there) => changed_inputs(&wanted, there, declared, &mut changes, problems),
         None => first_inputs(&wanted, declared, &args.inputs, &mut changes, problems),
     };
+    let overrides = changed_overrides(&wanted, there, &app.components, &mut changes, problems);
     if let Some(there) = there {
         let keeper = Some(keeper(there.install).to_owned()).filter(|by| !by.is_empty());
         changes.differ("managed_by", keeper, Some(MANAGED_BY.into()));
@@ -93,7 +107,16 @@ pub(super) fn compare(
         (Some(_), true) => Action::None,
     };
     let id = there.map(|there| there.install.id.clone());
-    Plan { name: wanted.name.clone(), action, changes: changes.0, workflow_ids: Vec::new(), id, wanted, inputs }
+    Plan {
+        name: wanted.name.clone(),
+        action,
+        changes: changes.0,
+        workflow_ids: Vec::new(),
+        id,
+        wanted,
+        inputs,
+        overrides,
+    }
 }
 
 #[derive(Debug, Default)]
@@ -150,9 +173,6 @@ fn impossible(wanted: &config::Install, there: Option<There<'_>>, take_over: boo
     }
     if wanted.stack_overrides.is_some() {
         say("`stack_overrides` is not supported yet; remove it from the file".into());
-    }
-    if let Some(component) = wanted.components.keys().next() {
-        say(format!("`components.{component}` is not supported yet; remove it from the file"));
     }
     let Some(There { install, .. }) = there else { return };
     let (is, shall) = (crate::commands::installs::place(install), cloud(wanted));
@@ -290,6 +310,57 @@ fn changed_inputs(
     inputs
 }
 
+/// What the file lays over settings of components, where that is something else than now. What it does not name is to go.
+fn changed_overrides(
+    wanted: &config::Install,
+    there: Option<There<'_>>,
+    components: &BTreeMap<String, String>,
+    changes: &mut Changes,
+    problems: &mut Vec<String>,
+) -> BTreeMap<String, ComponentOverride> {
+    let install = &wanted.name;
+    for (component, over) in wanted.components.iter().filter(|(_, over)| over.texts().next().is_some()) {
+        let Some(kind) = components.get(component) else {
+            let close = crate::commands::closest(component, components.keys().map(String::as_str));
+            let hint = close.map(|close| format!(": did you mean `{close}`?")).unwrap_or_default();
+            problems.push(format!("install `{install}`: the app has no component `{component}`{hint}"));
+            continue;
+        };
+        let misfits = over.texts().filter_map(|(of, _)| config::override_misfit(of, kind));
+        problems.extend(misfits.map(|wrong| format!("install `{install}`: `components.{component}`: {wrong}")));
+    }
+    let mut wants: BTreeMap<(String, OverrideKind), String> = BTreeMap::new();
+    for (component, over) in &wanted.components {
+        wants.extend(over.texts().map(|(kind, text)| ((component.clone(), kind), text.to_owned())));
+    }
+    let mut has: BTreeMap<(String, OverrideKind), String> = BTreeMap::new();
+    for (component, over) in
+        there.iter().filter_map(|there| there.inputs).flat_map(|inputs| &inputs.component_overrides)
+    {
+        let texts = [(OverrideKind::HelmValues, &over.helm_values), (OverrideKind::TfVars, &over.tf_vars)];
+        let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text.clone()?)));
+        has.extend(texts.map(|(kind, text)| ((component.clone(), kind), text)));
+    }
+    let keys: BTreeSet<_> = wants.keys().chain(has.keys()).collect();
+    let mut changed: BTreeMap<String, ComponentOverride> = BTreeMap::new();
+    for key in keys {
+        let (old, new) = (has.get(key), wants.get(key));
+        if old == new {
+            continue;
+        }
+        let (component, kind) = key;
+        changes.differ(&format!("components.{component}.{}", kind.as_str()), old.cloned(), new.cloned());
+        let nothing = ComponentOverride { helm_values: None, tf_vars: None };
+        let over = changed.entry(component.clone()).or_insert(nothing);
+        let text = Some(new.cloned().unwrap_or_default());
+        match kind {
+            OverrideKind::HelmValues => over.helm_values = text,
+            OverrideKind::TfVars => over.tf_vars = text,
+        }
+    }
+    changed
+}
+
 #[cfg(test)]
 mod tests {
     use config::{Options, Tree};
@@ -348,7 +419,7 @@ mod tests {
         });
         let inputs = json!({
             "id": "x", "created_by_id": "a", "created_at": at, "updated_at": at, "install_id": "i", "version": 1,
-            "redacted_values": { "host": "two", "size": "1", "password": "***", "colour": "red" },
+            "component_overrides": { "api": { "helm_values": "a: 1" } }, "redacted_values": { "host": "two", "size": "1", "password": "***", "colour": "red" },
         });
         (serde_json::from_value(install).expect("an install"), serde_json::from_value(inputs).expect("inputs"))
     }
@@ -357,17 +428,20 @@ mod tests {
         let known = managed_by.map(there);
         let there = known.as_ref().map(|(install, inputs)| There { install, inputs: Some(inputs) });
         let mut problems = Vec::new();
-        let plan = compare(wanted(text), there, &declared(), args, &mut problems);
+        let components = [("api", "helm_chart"), ("db", "terraform_module"), ("img", "docker_build")];
+        let components = components.map(|(name, kind)| (name.to_owned(), kind.to_owned())).into();
+        let app = App { inputs: declared(), components };
+        let plan = compare(wanted(text), there, &app, args, &mut problems);
         let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".into());
         (plan.changes.iter().map(|c| format!("{} {} {}", c.path, text(&c.old), text(&c.new))).collect(), problems)
     }
 
     #[test]
     fn what_a_file_changes() {
-        let same = "name = \"a\"\n[labels]\nenv = \"prod\"\n[inputs]\nhost = \"two\"\nsize = \"1\"\n";
+        let same = "name = \"a\"\n[labels]\nenv = \"prod\"\n[inputs]\nhost = \"two\"\nsize = \"1\"\n[components.api]\nhelm_values = \"a: 1\"\n";
         assert_eq!(lines(same, Some(MANAGED_BY), &args()), (vec![], vec![]));
         assert_eq!(lines(same, Some(""), &args()).0, [format!("managed_by - {MANAGED_BY}")]);
-        let other = "name = \"a\"\napproval_option = \"approve-all\"\n[inputs]\nsize = \"2\"\n[component_toggles]\nextra = true\n";
+        let other = "name = \"a\"\napproval_option = \"approve-all\"\n[inputs]\nsize = \"2\"\n[component_toggles]\nextra = true\n[components.api]\nhelm_values = \"a: 1\"\n";
         let (changes, problems) = lines(other, Some(MANAGED_BY), &args());
         assert_eq!(
             changes,
@@ -389,6 +463,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_laid_over_components_is_compared() {
+        let base = "name = \"a\"\n[labels]\nenv = \"prod\"\n[inputs]\nhost = \"two\"\nsize = \"1\"\n";
+        let known = "[components.api]\nhelm_values = \"a: 1\"\n";
+        assert_eq!(lines(&format!("{base}{known}"), Some(MANAGED_BY), &args()), (vec![], vec![]));
+        assert_eq!(lines(base, Some(MANAGED_BY), &args()).0, ["components.api.helm_values a: 1 -"]);
+        let other = "[components.api]\nhelm_values = \"a: 2\"\n[components.db]\ntf_vars = \"size = 3\"\n";
+        let (changes, problems) = lines(&format!("{base}{other}"), Some(MANAGED_BY), &args());
+        assert_eq!(changes, ["components.api.helm_values a: 1 a: 2", "components.db.tf_vars - size = 3"]);
+        assert_eq!(problems, Vec::<String>::new());
+    }
+
+    #[test]
     fn what_a_file_can_t_have_is_said() {
         let table = [
             ("name = \"a\"\n[inputs]\nsize = \"1\"\npassword = \"p\"\n", None, "is sensitive"),
@@ -397,9 +483,19 @@ mod tests {
             ("name = \"a\"\n", Some(MANAGED_BY), "input `size` is required"),
             ("name = \"a\"\napproval_option = \"auto\"\n[inputs]\nsize = \"1\"\n", None, "\"auto\""),
             (
-                "name = \"a\"\n[inputs]\nsize = \"1\"\n[components.api]\nhelm_values = \"a: b\"\n",
+                "name = \"a\"\n[inputs]\nsize = \"1\"\n[components.apy]\nhelm_values = \"a: b\"\n",
                 None,
-                "components.api",
+                "no component `apy`: did you mean `api`?",
+            ),
+            (
+                "name = \"a\"\n[inputs]\nsize = \"1\"\n[components.img]\nhelm_values = \"a: b\"\n",
+                None,
+                "`helm_values` is for charts, and the component is a docker_build",
+            ),
+            (
+                "name = \"a\"\n[inputs]\nsize = \"1\"\n[components.api]\ntf_vars = \"a = 1\"\n",
+                None,
+                "`tf_vars` is for Terraform modules",
             ),
             ("name = \"a\"\n[inputs]\nsize = \"1\"\n", Some("nuon/dashboard"), "--take-over"),
             (
