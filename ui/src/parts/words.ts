@@ -1,5 +1,5 @@
 /** Words for what the API names in one word. */
-import { plural, words } from '../lib/format'
+import { count, plural, words } from '../lib/format'
 import type { AttentionItem, PlanChanges } from '../api/types'
 import type { Role } from '../lib/status'
 import type { IconName } from '../base/Icon'
@@ -47,7 +47,7 @@ export function signs(changes: PlanChanges | null | undefined): Sign[] {
     [changes.outputs, 'o', 'info', 'dot', changes.outputs === 1 ? 'output' : 'outputs'],
     [changes.other, '?', 'neutral', 'question', 'other'],
   ]
-  return all.filter(([n]) => (n ?? 0) > 0).map(([n, sign, role, icon, text]) => ({ text: `${sign}${n}`, role, icon, words: `${n} ${text}` }))
+  return all.filter(([n]) => (n ?? 0) > 0).map(([n, sign, role, icon, text]) => ({ text: /^[o?]$/.test(sign) ? `${count(n ?? 0)} ${text}` : `${sign}${n}`, role, icon, words: `${count(n ?? 0)} ${text}` }))
 }
 
 /** `2 to create, 1 to destroy`, or `no changes`. */

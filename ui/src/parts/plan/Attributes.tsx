@@ -10,7 +10,7 @@ const MANY = 40
 const LONG = 300
 
 /** Values before and after. A hidden secret still shows that it changes. */
-export function Attributes({ list, omitted }: { list: PlanAttribute[]; omitted: number }) {
+export function Attributes({ list, omitted, gone = false }: { list: PlanAttribute[]; omitted: number; gone?: boolean }) {
   const [all, setAll] = useState(false)
   const shown = all ? list : list.slice(0, MANY)
   return (
@@ -32,7 +32,7 @@ export function Attributes({ list, omitted }: { list: PlanAttribute[]; omitted: 
                 </>
               )}
               {it.after.is !== 'absent' && <Value value={it.after} side="after" />}
-              {it.before.is !== 'absent' && it.after.is === 'absent' && <span className="muted small">removed</span>}
+              {it.before.is !== 'absent' && it.after.is === 'absent' && !gone && <span className="muted small">removed</span>}
             </span>
           )}
           {it.forces_replacement && (

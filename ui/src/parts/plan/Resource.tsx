@@ -43,7 +43,7 @@ export function Resource({ resource: it, module, open: opened }: { resource: Pla
   return (
     <details className={styles.folder} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className={styles.resource}>{head}</summary>
-      {open && <Attributes list={it.attributes ?? []} omitted={it.attributes_omitted ?? 0} />}
+      {open && <Attributes list={it.attributes ?? []} omitted={it.attributes_omitted ?? 0} gone={it.action === 'destroy'} />}
     </details>
   )
 }
