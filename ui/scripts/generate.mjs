@@ -8,6 +8,8 @@ const head = '// Generated from api/openapi/control.json by `npm run generate`. 
 const document = JSON.parse(await readFile(source, 'utf8'))
 // Names of operations repeat, and nothing here uses them.
 for (const path of Object.values(document.paths)) for (const operation of Object.values(path)) delete operation.operationId
+// A schema that is named but not listed (it is recursive) is any object.
+for (const [, name] of JSON.stringify(document).matchAll(/"#\/components\/schemas\/(\w+)"/g)) document.components.schemas[name] ??= { type: 'object' }
 const text = head + astToString(await openapiTS(document))
 if (process.argv.includes('--check')) {
   if ((await readFile(target, 'utf8')) !== text) {

@@ -61,6 +61,9 @@ function patchStatus(client: QueryClient, org: string, note: LiveNote) {
   })
 }
 
+/** The outline of a log that is still written: its steps and its end come as events of jobs. */
+const growing = (key: QueryKey, data: unknown): boolean => key[1] === 'log' && key[3] === 'outline' && (data as { open?: boolean } | undefined)?.open === true
+
 export class Invalidator {
   private pending: LiveNote[] = []
   private timer: ReturnType<typeof setTimeout> | undefined
@@ -80,8 +83,11 @@ export class Invalidator {
     clearTimeout(this.timer)
     this.timer = undefined
     const tests = this.pending.map(touches)
+    const works = this.pending.some((note) => /^(job|build|workflow)\./.test(note.kind))
     this.pending = []
-    void this.client.invalidateQueries({ predicate: (query) => query.queryKey[0] === this.org && tests.some((test) => test(query.queryKey)) })
+    void this.client.invalidateQueries({
+      predicate: ({ queryKey, state }) => queryKey[0] === this.org && (tests.some((test) => test(queryKey)) || (works && growing(queryKey, state.data))),
+    })
   }
 
   /** The stream can't tell what was missed: everything is fetched again. */

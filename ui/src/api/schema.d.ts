@@ -382,6 +382,61 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Plans that wait for an answer, those that have waited longest first; with `answered`, those that were answered, newest first. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description name or id */
+                    app?: string;
+                    /** @description a selector of installs: `env=prod,tier!=dev` */
+                    labels?: string;
+                    /** @description name or id */
+                    install?: string;
+                    answered?: boolean;
+                    /** @description `next` of the page before */
+                    cursor?: string;
+                    /** @description 100 by default, 500 at most */
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Approvals"];
+                    };
+                };
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/apps": {
         parameters: {
             query?: never;
@@ -1301,6 +1356,54 @@ export interface paths {
                 };
             };
         };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/apps/{app_id}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The components of an app and what they need; of its newest version, or of the one that is named. */
+        get: {
+            parameters: {
+                query?: {
+                    version?: number;
+                };
+                header?: never;
+                path: {
+                    /** @description name or id */
+                    app_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ComponentGraph"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2584,6 +2687,110 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What needs a person, the worst first: unknown outcomes, plans that wait, failures, runners that are away, drift, ill health, failed builds. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Attention"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Events of the org with names in place of ids, newest first; `format=csv` downloads them. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description name or id */
+                    install?: string;
+                    /** @description a kind of event, like `job.state`, or a family, like `job` */
+                    kind?: string;
+                    /** @description address or id of an account */
+                    actor?: string;
+                    /** @description part of the event's document */
+                    q?: string;
+                    /** @description RFC 3339 */
+                    from?: string;
+                    /** @description RFC 3339 */
+                    to?: string;
+                    /** @description `next` of the page before */
+                    cursor?: string;
+                    limit?: number;
+                    /** @description json or csv */
+                    format?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AuditPage"];
+                    };
+                };
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/builds": {
         parameters: {
             query?: never;
@@ -3696,6 +3903,111 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["Event"][];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fleet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Installs as flat rows: filtered, sorted and counted by the server. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description part of a name, or an id */
+                    q?: string;
+                    /** @description a selector: `env=prod,tier!=dev,team,!old` */
+                    labels?: string;
+                    /** @description names or ids, with commas between them */
+                    app?: string;
+                    /** @description active, inactive, pending, error or unknown */
+                    status?: string;
+                    /** @description drifted or none */
+                    drift?: string;
+                    /** @description pending, active, offline or disabled */
+                    runner?: string;
+                    /** @description healthy, progressing, degraded, unhealthy, unknown, or unset where nothing is observed */
+                    health?: string;
+                    /** @description a version of the app, `outdated`, or `none` */
+                    version?: string;
+                    /** @description aws, azure, gcp or local */
+                    platform?: string;
+                    /** @description name, changed, status, version, drift, runner, health or app */
+                    sort?: string;
+                    /** @description asc or desc */
+                    order?: string;
+                    /** @description `next` of the page before */
+                    cursor?: string;
+                    /** @description 100 by default, 500 at most */
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Fleet"];
+                    };
+                };
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/frame": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The frame of every page: the org, the role in it, plans that wait, the build runner. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["OrgFrame"];
                     };
                 };
             };
@@ -5159,6 +5471,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/installs/{install_id}/drift": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The last look for drift at every part of an install. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name or id */
+                    install_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["InstallDrift"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/installs/{install_id}/forget": {
         parameters: {
             query?: never;
@@ -5243,6 +5601,52 @@ export interface paths {
                     };
                     content: {
                         "application/octet-stream": number[];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/installs/{install_id}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The components of an install and what they need, laid out in columns and rows. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name or id */
+                    install_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ComponentGraph"];
                     };
                 };
                 404: {
@@ -5627,6 +6031,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/installs/{install_id}/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The first page of an install: how it stands, its parts, what was done to it, and what may be done. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name or id */
+                    install_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["InstallOverview"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/installs/{install_id}/phone-home/{phone_home_id}": {
         parameters: {
             query?: never;
@@ -5732,6 +6182,52 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["PolicyReport"][];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/installs/{install_id}/readme": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The README of the app with the values of this install, as blocks. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name or id */
+                    install_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Readme"];
                     };
                 };
                 404: {
@@ -6452,6 +6948,55 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/installs/{install_id}/state/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How two versions of an install's state differ; without versions, the newest from the one before. */
+        get: {
+            parameters: {
+                query?: {
+                    from?: number;
+                    to?: number;
+                };
+                header?: never;
+                path: {
+                    /** @description name or id */
+                    install_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["StateDiff"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/installs/{install_id}/state/versions": {
         parameters: {
             query?: never;
@@ -6649,6 +7194,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What has changed in the org (`note`), new lines of one log (`log`), and every 10 s a `beat`; `reset` says that too much was missed to tell it.
+         *     Ids are positions: a client that comes back with `Last-Event-ID` misses nothing.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description the org, where no header can be sent */
+                    org_id?: string;
+                    /** @description id of the last event that is known */
+                    after?: string;
+                    /** @description a log stream */
+                    log?: string;
+                    /** @description number of its last line that is known */
+                    log_after?: number;
+                };
+                header?: {
+                    "Last-Event-ID"?: string | null;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": components["schemas"]["LiveNote"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/log-streams/{log_stream_id}": {
         parameters: {
             query?: never;
@@ -6731,6 +7333,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/log-streams/{log_stream_id}/lines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lines of a log by their numbers, from 1. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description number of the first line; 1 when absent */
+                    from?: number;
+                    /** @description 200 by default, 2,000 at most */
+                    count?: number;
+                };
+                header?: never;
+                path: {
+                    log_stream_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LogLines"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/log-streams/{log_stream_id}/logs": {
         parameters: {
             query?: never;
@@ -6794,6 +7446,112 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/log-streams/{log_stream_id}/matches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The numbers of the lines that a text, or a regular expression (`regex=true`), is found in; case does not matter. `level=error` takes
+         *     only what was printed to stderr.
+         */
+        get: {
+            parameters: {
+                query: {
+                    q: string;
+                    regex?: boolean;
+                    /** @description `error` */
+                    level?: string;
+                };
+                header?: never;
+                path: {
+                    log_stream_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LogMatches"];
+                    };
+                };
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/log-streams/{log_stream_id}/outline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a log consists of: how many lines, its steps, gaps, and lines that look like failures. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    log_stream_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LogOutline"];
                     };
                 };
                 404: {
@@ -7926,6 +8684,43 @@ export interface paths {
         };
         trace?: never;
     };
+    "/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Things of the org by a part of their name, or by id: installs, apps, components, actions, runners, workflows, jobs. */
+        get: {
+            parameters: {
+                query: {
+                    q: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SearchResults"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/session": {
         parameters: {
             query?: never;
@@ -8304,6 +9099,55 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/terraform-workspaces/{workspace_id}/states/{state_id}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which resources one Terraform state knows and another does not. Values are sealed with the customer's key, and are not compared. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description id of another state; the one before when absent */
+                    against?: string;
+                };
+                header?: never;
+                path: {
+                    workspace_id: string;
+                    state_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["StateDiff"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/terraform-workspaces/{workspace_id}/states/{state_id}/restore": {
         parameters: {
             query?: never;
@@ -8523,6 +9367,131 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Saved filters of the fleet: one's own, and those that others share. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SavedView"][];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Saves a filter of the fleet; one of the same name is replaced. Sharing it with the org needs the role operator. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["CreateSavedView"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SavedView"];
+                    };
+                };
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/views/{view_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Deletes a saved view: one's own; an admin may delete those that others share. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    view_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflow-steps/{step_id}": {
         parameters: {
             query?: never;
@@ -8548,6 +9517,107 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["WorkflowStep"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workflow-steps/{step_id}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a step would change: typed, masked, the worst first. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    step_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PlanView"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workflow-steps/{step_id}/plan/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the plan of a step differs from an earlier plan of the same part, by that one's digest. */
+        get: {
+            parameters: {
+                query: {
+                    /** @description digest of an earlier plan of the same part */
+                    against: string;
+                };
+                header?: never;
+                path: {
+                    step_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PlanDiff"];
+                    };
+                };
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
                     };
                 };
                 404: {
@@ -9064,6 +10134,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/workflows/{workflow_id}/view": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A workflow: its steps in their order with bars and reasons, and what may be done. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    workflow_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunView"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/version": {
         parameters: {
             query?: never;
@@ -9387,6 +10502,50 @@ export interface components {
             /** Format: int64 */
             length: number;
         };
+        ApprovalItem: {
+            workflow_id: string;
+            workflow_type: string;
+            step_id: string;
+            /** @description The digest of the plan: what an answer names. */
+            digest: string;
+            install_id: string;
+            install_name: string;
+            app_id: string;
+            app_name: string;
+            /** @description Such as `plan storefront`. */
+            title: string;
+            changes: components["schemas"]["PlanChanges"];
+            /**
+             * Format: int64
+             * @description Resources that hold data and would be destroyed or replaced.
+             */
+            data_loss: number;
+            asked_at: components["schemas"]["Timestamp"];
+            /** @description Plans with the same contents have the same one. */
+            contents: string;
+            can_approve: components["schemas"]["Can"];
+            component?: string;
+            labels?: {
+                [key: string]: string;
+            };
+            expires_at?: components["schemas"]["Timestamp"] | null;
+            policies?: components["schemas"]["PolicyCounts"] | null;
+            /** @description Why a person is asked though all plans were approved beforehand. */
+            ask?: string;
+            /** @description What was answered, in the list of answered plans. */
+            answer?: string;
+            answered_by?: string;
+            answered_at?: components["schemas"]["Timestamp"] | null;
+            note?: string;
+            drift?: components["schemas"]["DriftWord"] | null;
+        };
+        /** @description Plans that wait for a person. */
+        Approvals: {
+            items: components["schemas"]["ApprovalItem"][];
+            /** Format: int64 */
+            total: number;
+            next?: string;
+        };
         /** @description A source archive that lies ready for a step to name it. */
         Archive: {
             digest: components["schemas"]["Digest"];
@@ -9413,6 +10572,67 @@ export interface components {
             };
             platform?: components["schemas"]["Platform"];
             urls?: string[];
+        };
+        /** @description What needs a person, the worst first. */
+        Attention: {
+            items: components["schemas"]["AttentionItem"][];
+            /**
+             * Format: int64
+             * @description How many there are, shown or not; counted up to a bound.
+             */
+            total: number;
+            /**
+             * Format: int64
+             * @description Plans that wait for an approval.
+             */
+            approvals: number;
+            /** @description Workflows that run now. */
+            running: components["schemas"]["RunningWorkflow"][];
+            /** @description There are more than were counted. */
+            more?: boolean;
+        };
+        AttentionItem: {
+            /** @description `unknown`, `failed`, `approval`, `data-loss`, `offline`, `unhealthy`, `drifted`, `disabled`, `build-failed` or `build-runner`. */
+            kind: string;
+            /**
+             * Format: int64
+             * @description 0 is the worst.
+             */
+            rank: number;
+            /** @description A sentence: what is the matter. */
+            text: string;
+            since: components["schemas"]["Timestamp"];
+            install_id?: string;
+            install_name?: string;
+            component?: string;
+            workflow_id?: string;
+            step_id?: string;
+            job_id?: string;
+            runner_id?: string;
+            build_id?: string;
+            app_id?: string;
+            /** @description What to do about it: the words of a button. */
+            action?: string;
+        };
+        /** @description Something that happened, with names in place of ids. */
+        AuditEntry: {
+            id: string;
+            time: components["schemas"]["Timestamp"];
+            kind: string;
+            /** @description Who did it. */
+            who: string;
+            /** @description A sentence. */
+            text: string;
+            subject_type: string;
+            subject_id: string;
+            data: unknown;
+            subject_name?: string;
+            install_id?: string;
+            workflow_id?: string;
+        };
+        AuditPage: {
+            entries: components["schemas"]["AuditEntry"][];
+            next?: string;
         };
         BTreeMap: {
             [key: string]: string;
@@ -9451,6 +10671,38 @@ export interface components {
             duration?: number;
             log_stream?: components["schemas"]["LogStream"] | null;
             runner_job?: components["schemas"]["Job"] | null;
+        };
+        BuildRunnerState: {
+            id: string;
+            status: string;
+            text: string;
+            /**
+             * Format: int64
+             * @description Builds that wait or run.
+             */
+            builds_open?: number;
+            /** Format: int64 */
+            builds_running?: number;
+        };
+        /** @description Whether somebody may do something now, and why not. */
+        Can: {
+            ok: boolean;
+            /** @description A sentence, where it may not be done. */
+            reason?: string;
+        };
+        /** @description Something that was done to an install. */
+        ChangeRow: {
+            workflow_id: string;
+            type: string;
+            title: string;
+            status: string;
+            by: string;
+            at: components["schemas"]["Timestamp"];
+            finished_at?: components["schemas"]["Timestamp"] | null;
+            /** Format: int64 */
+            version?: number | null;
+            plan_only?: boolean;
+            trouble?: string;
         };
         CliConfig: {
             root_domain: string;
@@ -9525,6 +10777,15 @@ export interface components {
             job?: components["schemas"]["JobConfig"] | null;
             pulumi?: components["schemas"]["Pulumi"] | null;
         };
+        /** @description Components and what they need, laid out in ranks (columns) and lanes (rows). */
+        ComponentGraph: {
+            nodes: components["schemas"]["GraphNode"][];
+            edges: components["schemas"]["GraphEdge"][];
+            /** Format: int64 */
+            ranks: number;
+            /** Format: int64 */
+            lanes: number;
+        };
         ComponentHealth: {
             component: string;
             verdict: components["schemas"]["Verdict"];
@@ -9548,6 +10809,46 @@ export interface components {
             uptime?: number | null;
             /** @description One for each day, the oldest first. */
             days: components["schemas"]["HealthDay"][];
+        };
+        /** @description What an install lays over the settings of one component. Templates are rendered. */
+        ComponentOverride: {
+            /** @description YAML over the values of a chart. */
+            helm_values?: string | null;
+            /** @description HCL, or a JSON object, over the variables of a Terraform module. */
+            tf_vars?: string | null;
+        };
+        /** @description A component in an install. */
+        ComponentRow: {
+            name: string;
+            status: components["schemas"]["PartWord"];
+            id?: string;
+            type?: string;
+            /** @description It is deployed, and the app does not have it any more. */
+            retired?: boolean;
+            disabled?: boolean;
+            toggleable?: boolean;
+            depends_on?: string[];
+            needed_by?: string[];
+            /** Format: int64 */
+            version?: number | null;
+            /**
+             * Format: int64
+             * @description The version that the next deploy brings, where it is another one.
+             */
+            next_version?: number | null;
+            drift?: components["schemas"]["DriftWord"] | null;
+            health?: components["schemas"]["HealthWord"] | null;
+            health_reason?: string;
+            deployed_at?: components["schemas"]["Timestamp"] | null;
+            /** @description The workflow that deployed it last. */
+            workflow_id?: string;
+            /** @description A plan of it that waits: its step and workflow. */
+            waiting_step_id?: string;
+            waiting_workflow_id?: string;
+            workspace_id?: string;
+            outputs?: {
+                [key: string]: unknown;
+            };
         };
         /** @description A status with what there is to say about it. */
         CompositeStatus: {
@@ -9750,6 +11051,10 @@ export interface components {
             inputs?: {
                 [key: string]: string;
             };
+            /** @description What this install lays over settings of its components, by the component's name. */
+            component_overrides?: {
+                [key: string]: components["schemas"]["ComponentOverride"];
+            };
             labels?: {
                 [key: string]: string;
             };
@@ -9783,7 +11088,7 @@ export interface components {
         CreateOrg: {
             name: string;
             use_sandbox_mode?: boolean;
-            /** @description How jobs of a simulated org are played: `seed`, `step_ms`, `fail_percent`, `drift_percent`. */
+            /** @description How jobs of a simulated org are played: `seed`, `step_ms`, `fail_percent`, `drift_percent`, `resources`. */
             simulation?: {
                 [key: string]: number;
             } | null;
@@ -9818,6 +11123,11 @@ export interface components {
             sleep_ms?: number;
             /** Format: int64 */
             priority?: number;
+        };
+        CreateSavedView: {
+            name: string;
+            query: string;
+            shared?: boolean;
         };
         CreateSourceLogin: {
             /** @description The beginning of the addresses that it is for, as `github.com/acme` or `registry.example.com`. */
@@ -9939,6 +11249,11 @@ export interface components {
             public_git_vcs_config?: components["schemas"]["GitSource"] | null;
             connected_github_vcs_config?: components["schemas"]["GitSource"] | null;
         };
+        /**
+         * @description What the last look for drift found.
+         * @enum {string}
+         */
+        DriftWord: "None" | "Drifted" | "NeverLooked" | "LookFailed";
         EcrImage: {
             aws_region?: string;
             iam_role_arn?: string;
@@ -9992,6 +11307,56 @@ export interface components {
             gcp_gar_image_config?: components["schemas"]["GarImage"] | null;
             azure_acr_image_config?: components["schemas"]["AcrImage"] | null;
         };
+        Facet: {
+            value: string;
+            /** Format: int64 */
+            count: number;
+            /** @description What people call it, where that is another word: the name of an app. */
+            name?: string;
+        };
+        /** @description A page of installs, in the order that was asked for. */
+        Fleet: {
+            rows: components["schemas"]["FleetRow"][];
+            /**
+             * Format: int64
+             * @description Installs of the org.
+             */
+            total: number;
+            /**
+             * Format: int64
+             * @description Installs that the filter takes.
+             */
+            matched: number;
+            facets: components["schemas"]["FleetFacets"];
+            /** @description What the next page is asked for with. */
+            next?: string;
+        };
+        FleetComponent: {
+            name: string;
+            status: components["schemas"]["PartWord"];
+            /** @description `terraform_module`, `helm_chart` and so on. */
+            type?: string;
+            drifted?: boolean;
+            /** @description Switched off in this install. */
+            disabled?: boolean;
+            /**
+             * Format: int64
+             * @description The version of the app that it was deployed from.
+             */
+            version?: number | null;
+        };
+        /** @description How many installs of the org have each value, whatever is filtered. */
+        FleetFacets: {
+            status: components["schemas"]["Facet"][];
+            app: components["schemas"]["Facet"][];
+            version: components["schemas"]["Facet"][];
+            drift: components["schemas"]["Facet"][];
+            health: components["schemas"]["Facet"][];
+            runner: components["schemas"]["Facet"][];
+            platform: components["schemas"]["Facet"][];
+            /** @description The most frequent labels, each as `key=value`. */
+            label?: components["schemas"]["Facet"][];
+        };
         /** @description How many installs are how well. */
         FleetHealth: {
             /** Format: int64 */
@@ -10013,6 +11378,53 @@ export interface components {
             unset: number;
             all_healthy: boolean;
         };
+        FleetRow: {
+            id: string;
+            name: string;
+            app_id: string;
+            app_name: string;
+            runner_id: string;
+            runner_status: components["schemas"]["RunnerWord"];
+            /** @description `aws`, `azure`, `gcp` or `local`. */
+            platform: string;
+            /** @description The worst of its sandbox and its components. */
+            status: components["schemas"]["PartWord"];
+            sandbox_status: components["schemas"]["PartWord"];
+            /** @description Every component that it wants or has, by name. */
+            components: components["schemas"]["FleetComponent"][];
+            /**
+             * Format: int64
+             * @description How many parts differ from what was deployed, as the last looks found.
+             */
+            drifted: number;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When something of it changed last. */
+            changed_at: components["schemas"]["Timestamp"];
+            region?: string;
+            labels?: {
+                [key: string]: string;
+            };
+            runner_seen_at?: components["schemas"]["Timestamp"] | null;
+            health?: components["schemas"]["HealthWord"] | null;
+            /**
+             * Format: int64
+             * @description The version of the app that was deployed last; absent before the first deploy.
+             */
+            version?: number | null;
+            /**
+             * Format: int64
+             * @description The newest version of the app.
+             */
+            latest_version?: number | null;
+            /** @description A rollback keeps it at its version. */
+            kept?: boolean;
+            /** @description Who changed it last. */
+            changed_by?: string;
+            /** @description The workflow that runs, waits, or ran last. */
+            workflow_id?: string;
+            workflow_type?: string;
+            workflow_status?: string;
+        };
         ForgetInstall: {
             /** @description Though something is deployed, or a workflow is not over. */
             force?: boolean;
@@ -10030,6 +11442,24 @@ export interface components {
             branch?: string;
             gitRef?: string;
             pathFilter?: string;
+        };
+        GraphEdge: {
+            /** @description What is needed. */
+            from: string;
+            /** @description What needs it. */
+            to: string;
+        };
+        GraphNode: {
+            name: string;
+            /** Format: int64 */
+            rank: number;
+            /** Format: int64 */
+            lane: number;
+            type?: string;
+            status?: components["schemas"]["PartWord"] | null;
+            drift?: components["schemas"]["DriftWord"] | null;
+            health?: components["schemas"]["HealthWord"] | null;
+            disabled?: boolean;
         };
         Health: {
             checked_at: components["schemas"]["Timestamp"];
@@ -10065,6 +11495,11 @@ export interface components {
             reason: string;
             downstream_of?: string | null;
         };
+        /**
+         * @description How a component is, as the runner observes it.
+         * @enum {string}
+         */
+        HealthWord: "Healthy" | "Progressing" | "Degraded" | "Unhealthy" | "Unknown" | "NotApplicable";
         HelmChart: components["schemas"]["Stamp"] & {
             component_config_connection_id: string;
             chart_name: string;
@@ -10214,6 +11649,11 @@ export interface components {
             log_stream?: components["schemas"]["LogStreamRef"] | null;
             policy_reports?: components["schemas"]["PolicyReport"][];
         };
+        /** @description The last look for drift at each part of an install. */
+        InstallDrift: {
+            parts: components["schemas"]["PartDrift"][];
+            can: components["schemas"]["BTreeMap"];
+        };
         /** @description The health of an install: the worst of its components, and each of them. */
         InstallHealth: {
             install_id: string;
@@ -10229,12 +11669,49 @@ export interface components {
             version: number;
             values?: components["schemas"]["BTreeMap"];
             redacted_values?: components["schemas"]["BTreeMap"];
+            /** @description What the install lays over settings of its components, by the component's name. */
+            component_overrides?: {
+                [key: string]: components["schemas"]["ComponentOverride"];
+            };
             /** @description What deploys the change. */
             workflow_id?: string;
         };
         InstallMetadata: {
             /** @description Who keeps the install: `nuon/cli/install-config` for one that is kept in a file, `nuon/dashboard`, or nobody. */
             managed_by?: string;
+        };
+        /** @description The first page of an install. */
+        InstallOverview: {
+            install: components["schemas"]["FleetRow"];
+            runner: components["schemas"]["Runner"];
+            /** @description `prompt` or `approve-all`. */
+            approval_option: string;
+            components: components["schemas"]["ComponentRow"][];
+            /** @description Values that the app's templates call outputs, by component; sensitive ones hidden. */
+            outputs: {
+                [key: string]: unknown;
+            };
+            changes: components["schemas"]["ChangeRow"][];
+            can: components["schemas"]["BTreeMap"];
+            /** @description The workflow that runs now. */
+            now?: components["schemas"]["RunningWorkflow"][];
+            /** @description Inputs whose value is not deployed. */
+            undeployed_inputs?: string[];
+            /**
+             * Format: int64
+             * @description A rollback keeps the install at this version.
+             */
+            kept_at_version?: number | null;
+            managed_by?: string;
+            /**
+             * Format: int64
+             * @description Jobs of its runner that wait.
+             */
+            jobs_queued?: number;
+            /** @description Sentences that a person must know before anything else. */
+            warnings?: string[];
+            has_readme?: boolean;
+            sandbox?: components["schemas"]["ComponentRow"] | null;
         };
         /** @description A runbook that can be run on an install. */
         InstallRunbook: {
@@ -10459,6 +11936,21 @@ export interface components {
              */
             disk_bytes?: number | null;
         };
+        /** @description What a page listens to: which things changed. The page asks for what it shows. */
+        LiveNote: {
+            /** @description As events have it, or `runner.presence`, `job.step`, `step.waiting`. */
+            kind: string;
+            subject_type: string;
+            subject_id: string;
+            install_id?: string;
+            workflow_id?: string;
+            step_id?: string;
+            runner_id?: string;
+            app_id?: string;
+            status?: string;
+            actor?: string;
+            at?: components["schemas"]["Timestamp"] | null;
+        };
         Location: {
             location: string;
         };
@@ -10503,6 +11995,76 @@ export interface components {
              */
             logs: number;
         };
+        LogLine: {
+            /** Format: int64 */
+            n: number;
+            time: components["schemas"]["Timestamp"];
+            text: string;
+            /** @description `stdout`, `stderr` or `system`; stdout where it is absent. */
+            pipe?: string;
+            step?: string;
+            /**
+             * Format: int64
+             * @description So many bytes are missing here.
+             */
+            gap_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description The line is longer: so many bytes of it are not here.
+             */
+            cut_bytes?: number;
+        };
+        LogLines: {
+            /** Format: int64 */
+            from: number;
+            lines: components["schemas"]["LogLine"][];
+            /**
+             * Format: int64
+             * @description Of the whole log, as far as it is known now.
+             */
+            total: number;
+            position: string;
+        };
+        /** @description Lines of a log that a search finds. */
+        LogMatches: {
+            /** @description Line numbers, in order. */
+            lines: number[];
+            /** Format: int64 */
+            total: number;
+            /** @description There are more than are listed. */
+            more?: boolean;
+        };
+        /** @description What a log consists of. Lines are numbered from 1, over all executions of its job. */
+        LogOutline: {
+            log_stream_id: string;
+            /** Format: int64 */
+            lines: number;
+            /** @description More may come. */
+            open: boolean;
+            sections: components["schemas"]["LogSection"][];
+            /** @description Where a live tail goes on. */
+            position: string;
+            job_id?: string;
+            job_name?: string;
+            job_status?: string;
+            install_id?: string;
+            install_name?: string;
+            workflow_id?: string;
+            step_id?: string;
+            /** @description Lines in whose place something is missing; the first 1,000. */
+            gaps?: number[];
+            /** @description Lines that look like failures; the first 1,000. */
+            failures?: number[];
+            /** Format: int64 */
+            failures_total?: number;
+            note?: string;
+            started_at?: components["schemas"]["Timestamp"] | null;
+            finished_at?: components["schemas"]["Timestamp"] | null;
+            /** @description The error that the job ended with. */
+            error?: string;
+            /** @description Job needs a person to say how it ended. */
+            unknown?: boolean;
+        };
         /** @description One line (or the piece of a line that lay in one chunk). */
         LogRecord: {
             id: string;
@@ -10530,6 +12092,24 @@ export interface components {
             span_id?: string;
             /** @description All of a log record, a span or a data point that an exporter sent. */
             data?: unknown;
+        };
+        /** @description A step of an execution. */
+        LogSection: {
+            name: string;
+            /** Format: int64 */
+            from: number;
+            /** Format: int64 */
+            to: number;
+            /**
+             * Format: int64
+             * @description 1 for the first execution.
+             */
+            epoch?: number;
+            /** @description `running`, `done` or `failed`. */
+            status?: string;
+            started_at?: components["schemas"]["Timestamp"] | null;
+            /** Format: int64 */
+            took_ms?: number;
         };
         LogStream: {
             id: components["schemas"]["LogStreamId"];
@@ -10583,6 +12163,18 @@ export interface components {
             /** @description The org's build runner. */
             build_runner_id: components["schemas"]["RunnerId"];
         };
+        /** @description The frame of every page. */
+        OrgFrame: {
+            org_id: string;
+            name: string;
+            role: components["schemas"]["Role"];
+            simulated: boolean;
+            /** Format: int64 */
+            approvals: number;
+            build_runner: components["schemas"]["BuildRunnerState"];
+            can: components["schemas"]["BTreeMap"];
+            version?: string;
+        };
         /** @description A tenant: a vendor. */
         OrgId: string;
         /** @description Somebody who is asked to join an org. */
@@ -10623,6 +12215,35 @@ export interface components {
         };
         /** @enum {string} */
         Outcome: "finished" | "failed" | "timed-out" | "cancelled" | "not-attempted";
+        PartDrift: {
+            /** @description A component's name, or `sandbox`. */
+            part: string;
+            drift: components["schemas"]["DriftWord"];
+            looked_at?: components["schemas"]["Timestamp"] | null;
+            workflow_id?: string;
+            /** @description The step whose plan shows what differs. */
+            step_id?: string;
+            digest?: string;
+            changes?: components["schemas"]["PlanChanges"] | null;
+            /** @description Why nothing is known. */
+            reason?: string;
+            schedule?: string;
+            next_at?: components["schemas"]["Timestamp"] | null;
+        };
+        /**
+         * @description How a part of an install, or all of it, stands.
+         * @enum {string}
+         */
+        PartWord: "Active" | "Inactive" | "Pending" | "Error" | "Unknown";
+        PlanAttribute: {
+            path: string;
+            before: components["schemas"]["PlanValue"];
+            after: components["schemas"]["PlanValue"];
+            /** @description It can't be changed in place. */
+            forces_replacement?: boolean;
+            /** @description Of texts with several lines: what changed, line by line. */
+            hunks?: components["schemas"]["PlanHunk"][];
+        };
         PlanChanges: {
             /** Format: int64 */
             create: number;
@@ -10647,6 +12268,116 @@ export interface components {
              * @description 1 where nothing changes in the customer's account, and only what is recorded here does.
              */
             recorded?: number;
+        };
+        /** @description How a plan differs from another one of the same part. */
+        PlanDiff: {
+            digest: string;
+            against: string;
+            /** @description Nothing differs in what they would do. */
+            same: boolean;
+            /** @description Only in the newer one. */
+            added: components["schemas"]["PlanResource"][];
+            /** @description Only in the older one. */
+            removed: components["schemas"]["PlanResource"][];
+            /** @description In both, and other than it was: as the newer one has it. */
+            changed: components["schemas"]["PlanResource"][];
+            /** Format: int64 */
+            unchanged?: number;
+        };
+        PlanHunk: {
+            /** Format: int64 */
+            before_line: number;
+            /** Format: int64 */
+            after_line: number;
+            /** @description Each begins with ` `, `+` or `-`. */
+            lines: string[];
+        };
+        PlanOutput: {
+            name: string;
+            /** @description `create`, `update` or `destroy`. */
+            action: string;
+            values?: components["schemas"]["PlanAttribute"][];
+            /** Format: int64 */
+            values_omitted?: number;
+        };
+        PlanResource: {
+            address: string;
+            /** @description `create`, `update`, `replace`, `destroy`, `read`, `forget`, `import` or `move`. */
+            action: string;
+            /** @description The module path, empty for the root; of an object in a cluster its namespace. */
+            module?: string;
+            /** @description `aws_s3_bucket`, or the kind of an object. */
+            type?: string;
+            name?: string;
+            provider?: string;
+            /** @description Why, as the end of a sentence. */
+            reason?: string;
+            previous_address?: string;
+            import_id?: string;
+            deposed?: string;
+            /** @description `destroy-first`, `create-first` or `forget`, of a replacement. */
+            replace?: string;
+            /** @description It would be destroyed or replaced, and usually holds data. */
+            holds_data?: boolean;
+            attributes?: components["schemas"]["PlanAttribute"][];
+            /** Format: int64 */
+            attributes_omitted?: number;
+        };
+        PlanValue: {
+            /** @description `absent`, `value`, `sensitive` or `unknown` (known after apply). */
+            is: string;
+            /** @description As JSON writes it. */
+            text?: string;
+            /** Format: int64 */
+            cut_chars?: number;
+        };
+        /** @description What a step would change, masked and bounded. */
+        PlanView: {
+            step_id: string;
+            workflow_id: string;
+            install_id: string;
+            /** @description What an approval names. */
+            digest: string;
+            /** @description Such as `plan storefront`. */
+            title: string;
+            /** @description `terraform`, `helm`, `manifest`, `job`, `image` or `simulated`. */
+            type: string;
+            /** @description How the step that made it stands. */
+            status: string;
+            changes: components["schemas"]["PlanChanges"];
+            /**
+             * Format: int64
+             * @description Resources that hold data and would be destroyed or replaced.
+             */
+            data_loss: number;
+            /** @description Destroyed and replaced first, then by address. */
+            resources: components["schemas"]["PlanResource"][];
+            outputs: components["schemas"]["PlanOutput"][];
+            /** @description What was changed outside of Ferry; shown only. */
+            drift: components["schemas"]["PlanResource"][];
+            can: components["schemas"]["BTreeMap"];
+            component?: string;
+            asked_at?: components["schemas"]["Timestamp"] | null;
+            expires_at?: components["schemas"]["Timestamp"] | null;
+            /** @description Why a person is asked. */
+            ask?: string;
+            policies?: components["schemas"]["PolicyCounts"] | null;
+            verdicts?: components["schemas"]["PolicyVerdict"][];
+            answer?: components["schemas"]["StepApprovalResponse"] | null;
+            /** @description Sentences that a reader must know: it ended with an error, it does not do everything. */
+            notes?: string[];
+            /**
+             * Format: int64
+             * @description Resources that are not listed.
+             */
+            omitted?: number;
+            /** @description Nothing would change. */
+            noop?: boolean;
+            terraform_version?: string;
+            /** @description Digests of earlier plans of the same part in this workflow, newest first: what `diff` takes. */
+            earlier?: string[];
+            /** @description The newest plan of the same part, where this one was replaced. */
+            replaced_by_step?: string;
         };
         /** @description Empty: nobody fills it in yet. */
         Platform: {
@@ -10698,6 +12429,13 @@ export interface components {
             engine?: string;
             components?: string[];
         };
+        PolicyVerdict: {
+            policy: string;
+            /** @description `deny` or `warn`. */
+            severity: string;
+            message: string;
+            address?: string;
+        };
         PolicyViolation: {
             policy_name: string;
             /** @description `deny` or `warn`. */
@@ -10725,6 +12463,45 @@ export interface components {
             message?: string;
             /** @description Such as `10m`: after this it counts as unknown. At most 60m; 5m by default. */
             stale_after?: string | null;
+        };
+        /** @description A README as blocks, with values filled in; never HTML. */
+        Readme: {
+            blocks: components["schemas"]["ReadmeBlock"][];
+            /** @description What could not be filled in. */
+            problems?: string[];
+        };
+        ReadmeBlock: {
+            /** @description `heading`, `paragraph`, `code`, `list`, `quote`, `table` or `rule`. */
+            type: string;
+            /** Format: int64 */
+            level?: number;
+            text?: components["schemas"]["ReadmeText"][];
+            /** @description Of code. */
+            language?: string;
+            code?: string;
+            ordered?: boolean;
+            /** Format: int64 */
+            start?: number;
+            /** @description Of a list: each item is blocks; of a quote: one item. */
+            items?: components["schemas"]["ReadmeItem"][];
+            header?: components["schemas"]["ReadmeCell"][];
+            rows?: components["schemas"]["ReadmeRow"][];
+        };
+        ReadmeCell: {
+            text: components["schemas"]["ReadmeText"][];
+        };
+        ReadmeRow: {
+            cells: components["schemas"]["ReadmeCell"][];
+        };
+        /** @description A run of text. */
+        ReadmeText: {
+            text: string;
+            strong?: boolean;
+            emphasis?: boolean;
+            code?: boolean;
+            strike?: boolean;
+            /** @description Where it leads: http, https or mailto, and nothing else. */
+            href?: string;
         };
         Region: {
             region: string;
@@ -10796,6 +12573,102 @@ export interface components {
             enabled_in_stack?: boolean | null;
             permissions_boundary?: string;
             policies?: components["schemas"]["RolePolicyConfig"][];
+        };
+        RunProgress: {
+            address: string;
+            action: string;
+            status: string;
+            /** Format: int64 */
+            took_s?: number;
+        };
+        RunStep: {
+            id: string;
+            name: string;
+            status: components["schemas"]["StepWord"];
+            /** @description `system`, `user`, `approval` or `skipped`. */
+            kind: string;
+            /** Format: int64 */
+            idx: number;
+            /** Format: int64 */
+            group: number;
+            /** Format: int64 */
+            attempt: number;
+            can: components["schemas"]["BTreeMap"];
+            component?: string;
+            /** @description `plan`, `apply`, `sandbox-plan`, `sandbox-apply`, `action`, `script`, `image`, `health`, `secrets`, `wait` or `skipped`. */
+            work?: string;
+            /** @description Steps that must be done before, by `idx`. */
+            after?: number[];
+            /** @description Why it ended as it did. */
+            reason?: string;
+            waits?: components["schemas"]["WaitingReason"] | null;
+            started_at?: components["schemas"]["Timestamp"] | null;
+            finished_at?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: int64
+             * @description Where its bar begins, and how long it is.
+             */
+            offset_ms?: number;
+            /** Format: int64 */
+            took_ms?: number;
+            /** @description There is a newer attempt. */
+            replaced?: boolean;
+            job_id?: string;
+            job_status?: string;
+            log_stream_id?: string;
+            /** @description The digest of its plan. */
+            digest?: string;
+            changes?: components["schemas"]["PlanChanges"] | null;
+            /** Format: int64 */
+            data_loss?: number;
+            policies?: components["schemas"]["PolicyCounts"] | null;
+            answer?: components["schemas"]["StepApprovalResponse"] | null;
+            expires_at?: components["schemas"]["Timestamp"] | null;
+            role?: string;
+            /** @description Resources that an apply works at, the latest first; at most 20. */
+            progress?: components["schemas"]["RunProgress"][];
+        };
+        /** @description A workflow, its steps in their order, and what may be done. */
+        RunView: {
+            id: string;
+            type: string;
+            /** @description Such as `provision` or `deploy storefront`. */
+            title: string;
+            status: components["schemas"]["WorkflowWord"];
+            install_id: string;
+            install_name: string;
+            app_id: string;
+            app_name: string;
+            created_by: string;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description `prompt` or `approve-all`. */
+            approval_option: string;
+            steps: components["schemas"]["RunStep"][];
+            /**
+             * Format: int64
+             * @description What the slowest line of steps took, for the scale of bars.
+             */
+            span_ms: number;
+            can: components["schemas"]["BTreeMap"];
+            plan_only?: boolean;
+            started_at?: components["schemas"]["Timestamp"] | null;
+            finished_at?: components["schemas"]["Timestamp"] | null;
+            /** Format: int64 */
+            config_version?: number;
+            /** @description Why it did not succeed, or what it went on without. */
+            trouble?: string;
+            waits?: components["schemas"]["WaitingReason"] | null;
+            /** @description The step that a page opens with. */
+            focus?: string;
+            /** Format: int64 */
+            done?: number;
+            /** Format: int64 */
+            total?: number;
+            continue_on_error?: boolean;
+            cancelled_by?: string;
+            approved_by?: string;
+            /** @description The command that shows it. */
+            command?: string;
         };
         Runbook: {
             id: string;
@@ -10925,6 +12798,52 @@ export interface components {
              */
             health_check_s: number;
         };
+        /**
+         * @description How a runner is.
+         * @enum {string}
+         */
+        RunnerWord: "Pending" | "Active" | "Offline" | "Disabled";
+        RunningWorkflow: {
+            id: string;
+            install_id: string;
+            install_name: string;
+            type: string;
+            status: string;
+            /** Format: int64 */
+            done: number;
+            /** Format: int64 */
+            total: number;
+            started_at: components["schemas"]["Timestamp"];
+            /** @description What it does now. */
+            now?: string;
+        };
+        /** @description A filter of the fleet that somebody has saved. */
+        SavedView: {
+            id: string;
+            name: string;
+            /** @description The query of the page, such as `app=shop&drift=drifted`. */
+            query: string;
+            /** @description Everybody of the org sees it. */
+            shared: boolean;
+            created_by: string;
+            created_at: components["schemas"]["Timestamp"];
+            mine: boolean;
+        };
+        SearchItem: {
+            /** @description `install`, `app`, `component`, `workflow`, `runner`, `job`, `action`, `runbook` or `build`. */
+            kind: string;
+            id: string;
+            name: string;
+            /** @description What it belongs to. */
+            of?: string;
+            app_id?: string;
+            install_id?: string;
+            workflow_id?: string;
+            status?: string;
+        };
+        SearchResults: {
+            items: components["schemas"]["SearchItem"][];
+        };
         /** @description A secret of the customer's account; its default is never shown. */
         SecretConfig: {
             id: string;
@@ -11000,6 +12919,24 @@ export interface components {
             app_id?: string;
             app_config_id?: string;
         };
+        StateChange: {
+            /** @description Dotted. */
+            path: string;
+            /** @description `added`, `removed` or `changed`. */
+            change: string;
+            before?: string;
+            after?: string;
+        };
+        /** @description How two versions of an install's state differ. */
+        StateDiff: {
+            /** Format: int64 */
+            from: number;
+            /** Format: int64 */
+            to: number;
+            changes: components["schemas"]["StateChange"][];
+            /** Format: int64 */
+            omitted?: number;
+        };
         /** @description A plan that waits, or waited, for an approval. Its id is the digest of the plan. */
         StepApproval: {
             id: string;
@@ -11045,6 +12982,11 @@ export interface components {
         };
         /** @enum {string} */
         StepStatus: "pending" | "in-progress" | "finished" | "error" | "timed-out" | "cancelled" | "not-attempted";
+        /**
+         * @description How a step of a workflow stands.
+         * @enum {string}
+         */
+        StepWord: "Pending" | "InProgress" | "ApprovalAwaiting" | "Approved" | "Success" | "AutoSkipped" | "UserSkipped" | "Drifted" | "NoDrift" | "Error" | "Unknown" | "ApprovalDenied" | "ApprovalExpired" | "Cancelled" | "NotAttempted" | "Discarded";
         /**
          * @description A whole app at once: what its files say, as `ferry apps validate` reads them, and the digests of the archives of its
          *     local sources, by directory.
@@ -11285,6 +13227,13 @@ export interface components {
         };
         UpdateInstallInputs: {
             inputs: components["schemas"]["BTreeMap"];
+            /**
+             * @description What the install lays over settings of its components, by the component's name. What is not named stays; an empty text
+             *     is removed.
+             */
+            component_overrides?: {
+                [key: string]: components["schemas"]["ComponentOverride"];
+            };
             /** @description Always so: what depends on what changes is looked at, too. */
             deploy_dependents?: boolean;
             role?: string;
@@ -11341,6 +13290,14 @@ export interface components {
             protocol_min: number;
             /** Format: int32 */
             protocol_max: number;
+        };
+        /** @description Why something waits: a code, a sentence, and what it is about. */
+        WaitingReason: {
+            /** @description `approval`, `runner-offline`, `runner-busy`, `runner-disabled`, `target-busy`, `earlier-step`, `stack`, `health`, `build` or `other`. */
+            code: string;
+            text: string;
+            subject_type?: string;
+            subject_id?: string;
         };
         Workflow: {
             id: string;
@@ -11420,6 +13377,12 @@ export interface components {
             /** @description The role that it is carried out with. */
             role?: string;
         };
+        /**
+         * @description How a workflow stands.
+         * @enum {string}
+         */
+        WorkflowWord: "Pending" | "InProgress" | "ApprovalAwaiting" | "Success" | "Warning" | "Error" | "Cancelled";
+        ReadmeItem: Record<string, never>;
     };
     responses: never;
     parameters: never;

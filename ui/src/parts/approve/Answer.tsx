@@ -69,6 +69,7 @@ export function Answer({ plan, installName, before, onAnswered }: Props) {
   return (
     <>
       <div className={styles.bar}>
+        {approveOff && <p className={styles.why}>{approveOff}</p>}
         <Menu
           label="Deny"
           items={[
