@@ -56,12 +56,14 @@ assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Ca
 await page.keyboard.press('Tab')
 const step = new URL(page.url()).searchParams.get('step')
 assert.ok(step, 'the selected step is in the address')
+const button = await page.evaluate(() => document.activeElement?.textContent ?? '')
+assert.match(button, /^Approve [0-9a-f]{6}$/)
 begin = Date.now()
 await page.keyboard.press('Enter')
 await dialog.waitFor({ state: 'detached' })
-await page.getByRole('button', { name: /^Approve [0-9a-f]{6}$/ }).waitFor({ state: 'detached' })
+await page.getByRole('button', { name: button }).waitFor({ state: 'detached' })
 figures.answered_ms = Date.now() - begin
-await other.getByRole('button', { name: /^Approve [0-9a-f]{6}$/ }).waitFor({ state: 'detached' })
+await other.getByRole('button', { name: button }).waitFor({ state: 'detached' })
 figures.other_tab_ms = Date.now() - begin
 
 // The palette finds an install, and the focus comes back.

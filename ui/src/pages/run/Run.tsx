@@ -119,7 +119,7 @@ function Shown({ run }: { run: RunView }) {
       {run.waits && !(run.waits.code === 'approval' && selected?.status === 'approval-awaiting') && <Waits run={run} />}
       <div className={styles.split}>
         <Rail run={run} selected={selected?.id} onSelect={(id) => set({ step: id, tab: undefined }, false)} />
-        {selected ? <Step key={selected.id} run={run} step={selected} tab={params.tab as Tab | undefined} setTab={(tab) => set({ tab, step: selected.id })} /> : <p className="muted">This run has no steps.</p>}
+        {selected ? <Step key={selected.id} run={run} step={selected} tab={params.tab as Tab | undefined} setTab={(tab) => set({ tab, step: selected.id })} onAnswered={() => set({ step: undefined, tab: undefined })} /> : <p className="muted">This run has no steps.</p>}
       </div>
       <Confirm
         open={asking === 'cancel'}
@@ -170,7 +170,16 @@ function Waits({ run }: { run: RunView }) {
   )
 }
 
-function Step({ run, step, tab: wanted, setTab }: { run: RunView; step: RunStep; tab: Tab | undefined; setTab: (tab: Tab) => void }) {
+interface StepProps {
+  run: RunView
+  step: RunStep
+  tab: Tab | undefined
+  setTab: (tab: Tab) => void
+  /** The page goes on with whatever comes next. */
+  onAnswered: () => void
+}
+
+function Step({ run, step, tab: wanted, setTab, onAnswered }: StepProps) {
   const org = useOrg()
   const hasPlan = Boolean(step.digest)
   const hasLog = Boolean(step.log_stream_id)
@@ -204,7 +213,7 @@ function Step({ run, step, tab: wanted, setTab }: { run: RunView; step: RunStep;
         </>
       )}
       {tab === 'outputs' && step.job_id && <Outputs job={step.job_id} />}
-      {waits && query.data && <Waiting plan={query.data} run={run} />}
+      {waits && query.data && <Waiting plan={query.data} run={run} onAnswered={onAnswered} />}
     </section>
   )
 }
@@ -221,12 +230,12 @@ function PlanOf({ plan }: { plan: PlanView }) {
 }
 
 /** What was looked at is remembered only once it is on the screen. */
-function Waiting({ plan, run }: { plan: PlanView; run: RunView }) {
+function Waiting({ plan, run, onAnswered }: { plan: PlanView; run: RunView; onAnswered: () => void }) {
   const org = useOrg()
   const [before, setBefore] = useState<string>()
   useEffect(() => {
     setBefore(lastSeen(org.id, plan))
     markSeen(org.id, plan)
   }, [org.id, plan.digest])
-  return <Answer plan={plan} installName={run.install_name} before={before} />
+  return <Answer plan={plan} installName={run.install_name} before={before} onAnswered={onAnswered} />
 }
