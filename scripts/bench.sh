@@ -2,6 +2,7 @@
 # Measures the shipped binaries; prints a table and writes target/bench.json. PARTS="idle dispatch …" measures only these.
 source "$(dirname "$0")/lib.sh"
 need initdb postgresql python3 python3 docker-registry docker-registry skopeo skopeo
+scripts/node-tools.sh
 scripts/dist.sh
 cargo build --profile dist -p bench
 mkdir -p target

@@ -40,6 +40,7 @@ if [ "${KUBE:-}" = 1 ]; then
 fi
 
 say "building"
+scripts/ui.sh
 guestbook=examples/guestbook
 terraform=$(command -v terraform || true)
 if [ "${TOFU:-}" = 1 ]; then

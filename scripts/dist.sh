@@ -4,6 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 need_rust
 need musl-gcc musl-tools
+scripts/ui.sh
 target=x86_64-unknown-linux-musl
 rustup target list --installed 2>/dev/null | grep -q "$target" || rustup target add "$target"
 FERRY_GIT_REF=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)

@@ -20,6 +20,7 @@ mod registry;
 mod system;
 mod terraform;
 mod throughput;
+mod ui;
 mod work;
 mod workflows;
 
@@ -116,7 +117,7 @@ fn options(dist: &Path) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 17] = [
     "idle",
     "apps",
     "auth",
@@ -133,6 +134,7 @@ const PARTS: [&str; 16] = [
     "images",
     "parked",
     "growth",
+    "ui",
 ];
 
 /// Measures these parts; all of them when none is named.
@@ -228,6 +230,10 @@ async fn measure(dist: &Path, only: &[&str]) -> anyhow::Result<Vec<Figure>> {
         let large = growth::costs(options(dist)?, 10_000, 1_000_000).await?;
         eprintln!("small {small:?}\nlarge {large:?}");
         figures.push(Figure::lower("growth_10k_ratio", large.ratio(&small), "", 1.2));
+    }
+    if wanted("ui") {
+        eprintln!("the dashboard …");
+        figures.extend(ui::figures(options(dist)?).await?);
     }
     Ok(figures)
 }

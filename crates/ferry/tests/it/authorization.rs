@@ -65,6 +65,7 @@ fn body_of(method: &str, path: &str) -> Value {
         ("post", "/v1/runners/{runner_id}/jobs") => json!({ "type": "noop" }),
         ("post", "/v1/runner-jobs/{runner_job_id}/settle") => json!({ "outcome": "failed" }),
         ("post", "/v1/installs/{install_id}/artifact-syncs") => json!({ "component": "greeting" }),
+        ("post", "/v1/views") => json!({ "name": "drift", "query": "drift=drifted" }),
         ("post", "/v1/source-logins") => json!({ "prefix": "example.com", "username": "u", "password": "secret" }),
         ("post", "/v1/orgs/current/invites") => json!({ "email": "a@example.com" }),
         ("patch", "/v1/members/{account_id}") => json!({ "role": "operator" }),
@@ -119,6 +120,7 @@ fn body_of(method: &str, path: &str) -> Value {
             | "/v1/account/sessions/{session_id}"
             | "/v1/installs/{install_id}/components/{component}/health/checks/{name}"
             | "/v1/log-streams/{log_stream_id}"
+            | "/v1/views/{view_id}"
             | "/v1/source-logins/by-prefix"
             | "/v1/apps/{app_id}"
             | "/v1/apps/{app_id}/secret/{secret_id}"
@@ -208,6 +210,7 @@ fn fill(system: &System, things: &Things, path: &str) -> String {
         .replace("{account_id}", "acc00000000000000000000000")
         .replace("{invite_id}", "inv00000000000000000000000")
         .replace("{session_id}", "ses00000000000000000000000")
+        .replace("{view_id}", "viw00000000000000000000000")
         .replace("{component_id}", &things.component)
         .replace("{component_name_or_id}", &things.component)
         .replace("{action_workflow_id}", &things.action)

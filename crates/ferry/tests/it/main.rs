@@ -12,6 +12,7 @@ mod control;
 mod crash_matrix;
 mod crashes;
 mod customer;
+mod dashboard;
 mod dev;
 mod disk_full;
 mod docs_blocks;

@@ -28,7 +28,9 @@ pub(crate) use logs::numbered::LineIndexes;
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Ferry Control API", description = "What the CLI, the dashboard and integrations call."),
-    modifiers(&BearerToken)
+    modifiers(&BearerToken),
+    // It refers to itself, so it is not found by following references.
+    components(schemas(api::control::ReadmeItem))
 )]
 struct Document;
 
