@@ -9645,11 +9645,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Workflows of the org, newest first. */
+        /** Workflows of the org, newest first; with `cursor`, those that are older than the one that it names. */
         get: {
             parameters: {
                 query?: {
                     type?: string;
+                    /** @description words, with commas between them */
+                    status?: string;
+                    /** @description name or id */
+                    install?: string;
+                    /** @description id or address of the account that started it */
+                    actor?: string;
+                    /** @description id of the last workflow that is known */
+                    cursor?: string;
                     offset?: number;
                     limit?: number;
                     page?: number;
@@ -9666,6 +9674,22 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["Workflow"][];
+                    };
+                };
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorBody"];
                     };
                 };
             };
@@ -11253,7 +11277,7 @@ export interface components {
          * @description What the last look for drift found.
          * @enum {string}
          */
-        DriftWord: "None" | "Drifted" | "NeverLooked" | "LookFailed";
+        DriftWord: "none" | "drifted" | "never-looked" | "look-failed";
         EcrImage: {
             aws_region?: string;
             iam_role_arn?: string;
@@ -11499,7 +11523,7 @@ export interface components {
          * @description How a component is, as the runner observes it.
          * @enum {string}
          */
-        HealthWord: "Healthy" | "Progressing" | "Degraded" | "Unhealthy" | "Unknown" | "NotApplicable";
+        HealthWord: "healthy" | "progressing" | "degraded" | "unhealthy" | "unknown" | "not-applicable";
         HelmChart: components["schemas"]["Stamp"] & {
             component_config_connection_id: string;
             chart_name: string;
@@ -12234,7 +12258,7 @@ export interface components {
          * @description How a part of an install, or all of it, stands.
          * @enum {string}
          */
-        PartWord: "Active" | "Inactive" | "Pending" | "Error" | "Unknown";
+        PartWord: "active" | "inactive" | "pending" | "error" | "unknown";
         PlanAttribute: {
             path: string;
             before: components["schemas"]["PlanValue"];
@@ -12802,7 +12826,7 @@ export interface components {
          * @description How a runner is.
          * @enum {string}
          */
-        RunnerWord: "Pending" | "Active" | "Offline" | "Disabled";
+        RunnerWord: "pending" | "active" | "offline" | "disabled";
         RunningWorkflow: {
             id: string;
             install_id: string;
@@ -12986,7 +13010,7 @@ export interface components {
          * @description How a step of a workflow stands.
          * @enum {string}
          */
-        StepWord: "Pending" | "InProgress" | "ApprovalAwaiting" | "Approved" | "Success" | "AutoSkipped" | "UserSkipped" | "Drifted" | "NoDrift" | "Error" | "Unknown" | "ApprovalDenied" | "ApprovalExpired" | "Cancelled" | "NotAttempted" | "Discarded";
+        StepWord: "pending" | "in-progress" | "approval-awaiting" | "approved" | "success" | "auto-skipped" | "user-skipped" | "drifted" | "no-drift" | "error" | "unknown" | "approval-denied" | "approval-expired" | "cancelled" | "not-attempted" | "discarded";
         /**
          * @description A whole app at once: what its files say, as `ferry apps validate` reads them, and the digests of the archives of its
          *     local sources, by directory.
@@ -13381,7 +13405,7 @@ export interface components {
          * @description How a workflow stands.
          * @enum {string}
          */
-        WorkflowWord: "Pending" | "InProgress" | "ApprovalAwaiting" | "Success" | "Warning" | "Error" | "Cancelled";
+        WorkflowWord: "pending" | "in-progress" | "approval-awaiting" | "success" | "warning" | "error" | "cancelled";
         ReadmeItem: Record<string, never>;
     };
     responses: never;

@@ -26,7 +26,7 @@ const escape = /\u001b\[([0-?]*)[ -/]*([@-~])|\u009b([0-?]*)[ -/]*([@-~])|\u001b
 
 // What could hide or reorder text: C0 and C1 controls, bidi marks, zero-width characters, line separators.
 // eslint-disable-next-line no-control-regex
-const odd = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
+const odd = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
 
 /** Makes control and direction characters visible: `\u202e` shows as `<U+202E>`. */
 export function harmless(text: string): string {

@@ -110,7 +110,12 @@ const own: Partial<Record<Kind, Record<string, Look>>> = {
     'never-looked': look('neutral', 'circle', 'never checked'),
     'look-failed': look('odd', 'question', 'check failed'),
   },
-  stack: { active: look('ok', 'check', 'active') },
+  stack: {
+    active: look('ok', 'check', 'active'),
+    'awaiting-user-run': look('ask', 'hourglass', 'waits for the customer'),
+    expired: look('warn', 'hourglass', 'expired'),
+    outdated: look('neutral', 'replaced', 'replaced'),
+  },
 }
 
 /** The look of a status; a word that this page does not know shows as itself. */

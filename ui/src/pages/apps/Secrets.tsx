@@ -11,7 +11,6 @@ import { Time } from '../../base/Time'
 import { Confirm } from '../../parts/act'
 import { LoadedList } from '../../parts/Loaded'
 import { useNeeds, useOrg } from '../../parts/org'
-import { CommandLine } from '../../parts/Page'
 import { useApp } from './AppFrame'
 
 /** Variables of the app that builds and templates read; values are never shown. */
@@ -53,7 +52,6 @@ export function Secrets() {
       <Confirm open={gone !== undefined} onClose={() => setGone(undefined)} title={`Remove ${gone?.name ?? ''}?`} label="Remove" danger reason={operator} perform={() => remove(path`/v1/apps/${app.id}/secret/${gone?.id ?? ''}`, { org: org.id })}>
         <p>Builds and templates that read it fail from then on.</p>
       </Confirm>
-      <CommandLine text={`ferry apps variables list ${app.name}`} />
     </>
   )
 }

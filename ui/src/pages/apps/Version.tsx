@@ -14,7 +14,7 @@ import { Confirm } from '../../parts/act'
 import { Pick } from '../../parts/filters/Filters'
 import { Loaded } from '../../parts/Loaded'
 import { useNeeds, useOrg } from '../../parts/org'
-import { CommandLine, Facts, Section } from '../../parts/Page'
+import { Facts, Section } from '../../parts/Page'
 import { To, useParamsState } from '../../parts/To'
 import { useApp } from './AppFrame'
 import styles from './Apps.module.css'
@@ -56,8 +56,8 @@ function Shown({ it }: { it: AppConfig }) {
           Build what is missing
         </Button>
       </div>
-      {it.status_description && <Note role="neutral">{it.status_description}</Note>}
-      <Section title="Changes" actions={<Pick label="Against" value={against} options={others.map((other) => ({ value: other.id, name: `Against ${other.version ?? 'draft'}` }))} onChange={(value) => set({ against: value })} />}>
+      {it.status_description && it.status_description !== 'synced' && <Note role="neutral">{it.status_description}</Note>}
+      <Section title="Changes" actions={others.length > 0 && <Pick label="Against" value={against} options={others.map((other) => ({ value: other.id, name: `Against ${other.version ?? 'draft'}` }))} onChange={(value) => set({ against: value })} />}>
         {against === undefined ? <p className="muted">It is the first version.</p> : <Loaded query={diff}>{(changes) => (changes.length === 0 ? <p className="muted">They are equal.</p> : <Changes changes={changes} />)}</Loaded>}
       </Section>
       <Section title="Holds">
@@ -94,7 +94,6 @@ function Shown({ it }: { it: AppConfig }) {
       <Confirm open={ask === 'update'} onClose={() => setAsk(undefined)} title={`Deploy version ${it.version ?? ''} to all installs?`} label="Deploy to all" reason={operator} perform={(key) => post(path`/v1/apps/${app.id}/config/${it.id}/update-installs`, { org: org.id, body: { update_all: true }, idempotency: key })} done="The deploys have begun">
         <p>Every install of {app.name} plans this version. Installs that ask for approvals wait for a person.</p>
       </Confirm>
-      <CommandLine text={against ? `ferry apps diff ${app.name}` : `ferry apps configs ${app.name}`} />
     </>
   )
 }

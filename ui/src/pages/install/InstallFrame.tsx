@@ -85,6 +85,7 @@ function Framed({ data }: { data: InstallOverview }) {
           <To to={org.to.runner(it.runner_id)} className={styles.runner ?? ''}>
             <Chip status={data.runner.draining && it.runner_status === 'active' ? 'draining' : it.runner_status} kind="runner" bare />
           </To>
+          {(it.runner_seen_at || data.runner.report?.disabled_since || (data.jobs_queued ?? 0) > 0) && (
           <span className="muted">
             {it.runner_seen_at && (
               <>
@@ -98,6 +99,7 @@ function Framed({ data }: { data: InstallOverview }) {
             )}
             {(data.jobs_queued ?? 0) > 0 && `, ${data.jobs_queued} jobs wait`}
           </span>
+          )}
           <span className="muted">approvals: {data.approval_option === 'approve-all' ? 'none asked' : 'ask'}</span>
           {data.managed_by && (
             <span className="muted">
