@@ -119,7 +119,7 @@ function Shown({ run }: { run: RunView }) {
       {run.waits && !(run.waits.code === 'approval' && selected?.status === 'approval-awaiting') && <Waits run={run} />}
       <div className={styles.split}>
         <Rail run={run} selected={selected?.id} onSelect={(id) => set({ step: id, tab: undefined }, false)} />
-        {selected ? <Step key={selected.id} run={run} step={selected} tab={params.tab as Tab | undefined} setTab={(tab) => set({ tab, step: selected.id })} onAnswered={() => set({ step: undefined, tab: undefined })} /> : <p className="muted">This run has no steps.</p>}
+        {selected ? <Step key={selected.id} run={run} step={selected} tab={params.tab as Tab | undefined} setTab={(tab) => set({ tab, step: selected.id })} onAnswered={() => set({ step: undefined, tab: undefined })} pin={() => set({ step: selected.id })} /> : <p className="muted">This run has no steps.</p>}
       </div>
       <Confirm
         open={asking === 'cancel'}
@@ -177,9 +177,11 @@ interface StepProps {
   setTab: (tab: Tab) => void
   /** The page goes on with whatever comes next. */
   onAnswered: () => void
+  /** The page stays at this step. */
+  pin: () => void
 }
 
-function Step({ run, step, tab: wanted, setTab, onAnswered }: StepProps) {
+function Step({ run, step, tab: wanted, setTab, onAnswered, pin }: StepProps) {
   const org = useOrg()
   const hasPlan = Boolean(step.digest)
   const hasLog = Boolean(step.log_stream_id)
@@ -189,6 +191,13 @@ function Step({ run, step, tab: wanted, setTab, onAnswered }: StepProps) {
   const tab = wanted && tabs.includes(wanted) ? wanted : fallback
   const query = useQuery({ ...planQuery(org.id, step.id), enabled: hasPlan })
   const waits = step.status === 'approval-awaiting'
+  // A plan that is replaced under an open dialog stays, so that the dialog can say so.
+  const [asked, setAsked] = useState(false)
+  const hasWaited = waits || asked
+  const onAsk = () => {
+    setAsked(true)
+    pin()
+  }
   return (
     <section className={styles.detail} aria-label={step.name}>
       <StepHead run={run} step={step} />
@@ -213,7 +222,7 @@ function Step({ run, step, tab: wanted, setTab, onAnswered }: StepProps) {
         </>
       )}
       {tab === 'outputs' && step.job_id && <Outputs job={step.job_id} />}
-      {waits && query.data && <Waiting plan={query.data} run={run} onAnswered={onAnswered} />}
+      {hasWaited && query.data && <Waiting plan={query.data} run={run} onAnswered={onAnswered} onAsk={onAsk} />}
     </section>
   )
 }
@@ -230,12 +239,12 @@ function PlanOf({ plan }: { plan: PlanView }) {
 }
 
 /** What was looked at is remembered only once it is on the screen. */
-function Waiting({ plan, run, onAnswered }: { plan: PlanView; run: RunView; onAnswered: () => void }) {
+function Waiting({ plan, run, onAnswered, onAsk }: { plan: PlanView; run: RunView; onAnswered: () => void; onAsk: () => void }) {
   const org = useOrg()
   const [before, setBefore] = useState<string>()
   useEffect(() => {
     setBefore(lastSeen(org.id, plan))
     markSeen(org.id, plan)
   }, [org.id, plan.digest])
-  return <Answer plan={plan} installName={run.install_name} before={before} onAnswered={onAnswered} />
+  return <Answer plan={plan} installName={run.install_name} before={before} onAnswered={onAnswered} onAsk={onAsk} />
 }

@@ -35,10 +35,12 @@ interface Props {
   /** The plan that was looked at before this one. */
   before?: string | undefined
   onAnswered?: (() => void) | undefined
+  /** A dialog opened: what is shown must stay. */
+  onAsk?: (() => void) | undefined
 }
 
 /** Approve and deny, bound to the plan on the screen: an answer names its digest, and another plan refuses it. */
-export function Answer({ plan, installName, before, onAnswered }: Props) {
+export function Answer({ plan, installName, before, onAnswered, onAsk }: Props) {
   const org = useOrg()
   const live = useLiveState()
   const [asked, setAsked] = useState<{ response: Response; plan: PlanView }>()
@@ -50,7 +52,9 @@ export function Answer({ plan, installName, before, onAnswered }: Props) {
   const skipOff = cannot(plan.can, 'deny-skip-current') ?? denyOff
   const retryOff = cannot(plan.can, 'deny-skip-current') ?? stale
   const ask = (response: Response, off: string | undefined) => {
-    if (!off) setAsked({ response, plan })
+    if (off) return
+    setAsked({ response, plan })
+    onAsk?.()
   }
 
   useShortcuts([
@@ -101,8 +105,7 @@ export function Answer({ plan, installName, before, onAnswered }: Props) {
         perform={(key) => respond(org.id, shown.workflow_id, shown.step_id, shown.digest, { response_type: response, ...(note.trim() ? { note: note.trim() } : {}) }, key)}
         {...(onAnswered ? { then: onAnswered } : {})}
       >
-        {outdated && <Note role="warn">{outdated}</Note>}
-        {!outdated && stale && <Note role="warn">{stale}</Note>}
+        {off && <Note role="warn">{off}</Note>}
         {approving && (
           <>
             <p>
