@@ -67,6 +67,7 @@ const growing = (key: QueryKey, data: unknown): boolean => key[1] === 'log' && k
 export class Invalidator {
   private pending: LiveNote[] = []
   private timer: ReturnType<typeof setTimeout> | undefined
+  private flushed = 0
 
   constructor(
     private readonly client: QueryClient,
@@ -76,12 +77,14 @@ export class Invalidator {
   note(note: LiveNote) {
     patchStatus(this.client, this.org, note)
     this.pending.push(note)
-    this.timer ??= setTimeout(() => this.flush(), GATHER)
+    // The first event is shown at once; what follows it closely is gathered.
+    this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.flushed + GATHER - Date.now()))
   }
 
   flush() {
     clearTimeout(this.timer)
     this.timer = undefined
+    this.flushed = Date.now()
     const tests = this.pending.map(touches)
     const works = this.pending.some((note) => /^(job|build|workflow)\./.test(note.kind))
     this.pending = []

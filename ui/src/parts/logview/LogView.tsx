@@ -54,12 +54,18 @@ function Opened({ outline: it, page, reload }: { outline: LogOutline; page: bool
   }, [it.open, it.log_stream_id, live, store])
   // A link that is opened while the page is there.
   useEffect(() => {
-    const range = page ? parseRange(hash) : undefined
-    if (!range) return
-    setPicked((before) => {
-      if (before?.from !== range.from || before.to !== range.to) goTo(range.from)
-      return range
-    })
+    if (!page) return
+    const open = (text: string) => {
+      const range = parseRange(text)
+      if (!range) return
+      setPicked(range)
+      goTo(range.from)
+    }
+    const first = parseRange(hash)
+    if (first && first.from !== jump?.line) open(hash)
+    const changed = () => open(location.hash)
+    window.addEventListener('hashchange', changed)
+    return () => window.removeEventListener('hashchange', changed)
   }, [hash, page])
 
   const pick = (line: number, extend: boolean) => {
