@@ -85,12 +85,14 @@ export function Approvals() {
       )}
       {groups.length > 0 && (
         <div className={styles.split}>
-          <ul className={styles.list} aria-label="Plans">
-            {groups.map((it) => (
-              <Row key={it.key} group={it} selected={it === selected} answered={answered} onSelect={() => set({ step: it.first.step_id })} />
-            ))}
+          <div className={styles.list}>
+            <ul aria-label="Plans">
+              {groups.map((it) => (
+                <Row key={it.key} group={it} selected={it === selected} answered={answered} onSelect={() => set({ step: it.first.step_id })} />
+              ))}
+            </ul>
             <More query={query} />
-          </ul>
+          </div>
           {selected && <Detail key={selected.first.step_id} group={selected} answered={answered} onTogether={() => setTogether(selected)} />}
         </div>
       )}

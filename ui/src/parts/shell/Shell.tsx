@@ -39,7 +39,8 @@ export function Shell() {
               </main>
             )
           }
-          return <Framed key={org.id} slug={slugOf(known, org.id)} id={org.id} session={known} />
+          // Links keep the form of the address: a name, or an id.
+          return <Framed key={org.id} slug={slug} id={org.id} session={known} />
         }}
       </Loaded>
     </ZoneContext>
