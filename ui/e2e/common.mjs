@@ -12,6 +12,8 @@ export const complaints = []
 /** A browser in which the holder of a token is signed in; its first page. */
 export async function signedIn(token = process.env.TOKEN, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: 'dark', ...options })
+  // Beside other tests a page may take long; nothing here measures that.
+  context.setDefaultTimeout(90_000)
   await context.addInitScript(() => {
     document.addEventListener('securitypolicyviolation', (event) => console.error(`CSP refused ${event.violatedDirective} ${event.blockedURI}`))
   })
@@ -52,9 +54,13 @@ export const isLive = (page) => page.waitForFunction(() => /\blive\b/.test(docum
 export const p95 = (numbers) => numbers.toSorted((a, b) => a - b)[Math.ceil(numbers.length * 0.95) - 1]
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms))
 
-/** Has the harness kill the server and start it again. */
-export async function restart() {
+/** Has the harness kill the server, looks at what pages say meanwhile, and has it start again. */
+export async function restart(meanwhile) {
+  const answered = () => new Promise((done) => process.stdin.once('data', done))
   console.log('KILL')
-  await new Promise((done) => process.stdin.once('data', done))
+  await answered()
+  await meanwhile()
+  console.log('START')
+  await answered()
   process.stdin.pause()
 }

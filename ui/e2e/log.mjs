@@ -87,14 +87,16 @@ if (process.env.LIVE_LOG) {
   }
   await page.bringToFront()
   await sleep(1000)
-  await restart()
-  await page.getByText('Not live since').waitFor({ timeout: 40_000 }).catch(() => {
-    // The server was back before a person could have seen it.
+  await restart(async () => {
+    await page.getByText('Not live since').waitFor({ timeout: 60_000 })
+    if (waiting) {
+      await asking.bringToFront()
+      await asking.getByText('Not live since').waitFor({ timeout: 60_000 })
+      const button = asking.getByRole('dialog').getByRole('button', { name: /^Approve [0-9a-f]{6}$/ })
+      assert.equal(await button.getAttribute('aria-disabled'), 'true', 'nothing is approved while the page is not live')
+      await page.bringToFront()
+    }
   })
-  if (waiting && (await asking.getByText('Not live since').count()) > 0) {
-    const button = asking.getByRole('dialog').getByRole('button', { name: /^Approve [0-9a-f]{6}$/ })
-    assert.equal(await button.getAttribute('aria-disabled'), 'true', 'nothing is approved while the page is not live')
-  }
   await isLive(page)
   await asking.close()
   // The browser reports each try while the server was away.

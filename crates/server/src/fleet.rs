@@ -3,27 +3,34 @@
 //! No truth of its own: it can be dropped at any time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::{AppId, InstallId, OrgId, RunnerId, Timestamp};
-use store::{Sighting, Summary};
+use store::{EventCursor, KindFilter, Sighting, Summary};
 
 use crate::AppState;
 use crate::error::ApiResult;
+use crate::recent::Recent;
 
-/// Orgs that are kept; more are dropped, and read anew.
+/// Orgs that are kept.
 const ORGS_MAX: usize = 64;
-/// What was written so long before the newest that is known is read again: replicas and their clocks differ, and a transaction that began
-/// earlier may be committed later.
-const OVERLAP_S: i64 = 15;
-/// Presence is as old as this at most; what pages listen to tells of it when this has changed.
+/// What was written so long before the newest that is known is looked at again: replicas and their clocks differ, and a transaction that
+/// began earlier may be committed later.
+const OVERLAP_S: i64 = 120;
+/// Presence is as old as this at most; what runners do themselves is seen at once.
 const SIGHTINGS: Duration = Duration::from_secs(2);
-/// The apps of an org, each with its newest version.
-const APPS_MAX: u64 = 1000;
+/// Summaries that are read at once.
+const READ_AT_ONCE: usize = 1000;
 
-#[derive(Clone, Default)]
-pub(crate) struct FleetCache(Arc<Mutex<HashMap<OrgId, Arc<tokio::sync::Mutex<Kept>>>>>);
+#[derive(Clone)]
+pub(crate) struct FleetCache(Recent<OrgId, Kept>);
+
+impl Default for FleetCache {
+    fn default() -> Self {
+        Self(Recent::of(ORGS_MAX))
+    }
+}
 
 /// An app, as a row of the fleet names it.
 #[derive(Debug, Clone)]
@@ -44,75 +51,72 @@ pub(crate) struct Snapshot {
 
 #[derive(Default)]
 struct Kept {
-    rows: HashMap<InstallId, Arc<Summary>>,
+    rows: HashMap<InstallId, (Timestamp, Arc<Summary>)>,
     newest: Option<Timestamp>,
     verdicts_newest: Option<Timestamp>,
     sighted: Option<Instant>,
+    /// The last event that the sightings know of.
+    sighted_at: EventCursor,
     shown: Snapshot,
 }
 
 impl FleetCache {
-    fn slot(&self, org: &OrgId) -> Arc<tokio::sync::Mutex<Kept>> {
-        let mut orgs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if orgs.len() >= ORGS_MAX && !orgs.contains_key(org) {
-            orgs.clear();
-        }
-        Arc::clone(orgs.entry(org.clone()).or_default())
-    }
-
     /// The fleet as it is now. Those who ask at the same time wait for one look.
     pub(crate) async fn snapshot(&self, state: &AppState, org: &OrgId) -> ApiResult<Snapshot> {
-        let slot = self.slot(org);
-        let mut kept = slot.lock().await;
         state.conductor.refresh_summaries(org).await?;
+        let slot = self.0.slot(org);
+        let mut kept = slot.lock().await;
         kept.read_rows(state, org).await?;
         kept.read_verdicts(state, org).await?;
-        if kept.sighted.is_none_or(|at| at.elapsed() > SIGHTINGS) {
-            let all = state.store().install_sightings(org).await?;
-            kept.shown.runners = Arc::new(all.into_iter().map(|it| (it.runner_id.clone(), it)).collect());
-            kept.sighted = Some(Instant::now());
-        }
-        let mut apps = HashMap::new();
-        for app in state.store().apps(org, "", 0, APPS_MAX).await? {
-            let latest = state.store().active_config(org, &app.id).await?.and_then(|config| config.version);
-            apps.insert(app.id, AppHead { name: app.name, latest });
-        }
-        kept.shown.apps = Arc::new(apps);
+        kept.read_sightings(state, org).await?;
+        let heads = state.store().app_heads(org).await?;
+        let heads = heads.into_iter().map(|(id, name, latest)| (id, AppHead { name, latest }));
+        kept.shown.apps = Arc::new(heads.collect());
         Ok(kept.shown.clone())
     }
 }
 
 impl Kept {
-    fn since(newest: Option<Timestamp>) -> Timestamp {
-        newest.map_or(Timestamp::from_micros(0), |newest| newest.plus_s(-OVERLAP_S))
+    /// Since when to look; a stamp of the future, of a clock that was set back, hides nothing.
+    fn since(state: &AppState, newest: Option<Timestamp>) -> Timestamp {
+        newest.map_or(Timestamp::from_micros(0), |newest| newest.min(state.conductor.now()).plus_s(-OVERLAP_S))
     }
 
     async fn read_rows(&mut self, state: &AppState, org: &OrgId) -> ApiResult<()> {
-        let mut found = state.store().summaries(org, Self::since(self.newest)).await?;
-        // Only a forgotten install makes them fewer.
-        let unknown = found.iter().filter(|(_, row)| !self.rows.contains_key(&row.id)).count();
-        if (self.rows.len() + unknown) as u64 > state.store().count_installs(org).await? {
-            self.rows.clear();
-            found = state.store().summaries(org, Timestamp::from_micros(0)).await?;
-        }
-        let mut moved = self.newest.is_none();
-        for (made_at, row) in found {
-            self.newest = self.newest.max(Some(made_at));
-            if self.rows.get(&row.id).is_none_or(|known| **known != row) {
-                self.rows.insert(row.id.clone(), Arc::new(row));
-                moved = true;
-            }
+        let store = state.store();
+        let stamps = store.summary_stamps(org, Self::since(state, self.newest)).await?;
+        let mut moved = self.take(state, org, stamps).await?;
+        // A forgotten install has no stamp.
+        if self.rows.len() as u64 != store.count_summaries(org).await? {
+            let stamps = store.summary_stamps(org, Timestamp::from_micros(0)).await?;
+            let there: std::collections::HashSet<&InstallId> = stamps.iter().map(|(install, _)| install).collect();
+            self.rows.retain(|install, _| there.contains(install));
+            self.take(state, org, stamps).await?;
+            moved = true;
         }
         if moved || self.rows.len() != self.shown.rows.len() {
-            let mut rows: Vec<Arc<Summary>> = self.rows.values().cloned().collect();
+            let mut rows: Vec<Arc<Summary>> = self.rows.values().map(|(_, row)| Arc::clone(row)).collect();
             rows.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
             self.shown.rows = Arc::new(rows);
         }
         Ok(())
     }
 
+    /// Reads those whose stamp is not known. Whether there were any.
+    async fn take(&mut self, state: &AppState, org: &OrgId, stamps: Vec<(InstallId, Timestamp)>) -> ApiResult<bool> {
+        let is_new = |(install, at): &(InstallId, Timestamp)| self.rows.get(install).is_none_or(|known| known.0 != *at);
+        let new: Vec<InstallId> = stamps.into_iter().filter(is_new).map(|(install, _)| install).collect();
+        for some in new.chunks(READ_AT_ONCE) {
+            for (made_at, row) in state.store().summaries(org, some).await? {
+                self.newest = self.newest.max(Some(made_at));
+                self.rows.insert(row.id.clone(), (made_at, Arc::new(row)));
+            }
+        }
+        Ok(!new.is_empty())
+    }
+
     async fn read_verdicts(&mut self, state: &AppState, org: &OrgId) -> ApiResult<()> {
-        let new = state.store().install_verdicts(org, Self::since(self.verdicts_newest)).await?;
+        let new = state.store().install_verdicts(org, Self::since(state, self.verdicts_newest)).await?;
         let known = &self.shown.verdicts;
         if new.iter().any(|(install, verdict, _)| known.get(install) != Some(verdict)) {
             let mut all = (**known).clone();
@@ -120,6 +124,18 @@ impl Kept {
             self.shown.verdicts = Arc::new(all);
         }
         self.verdicts_newest = self.verdicts_newest.max(new.iter().map(|(_, _, at)| *at).max());
+        Ok(())
+    }
+
+    async fn read_sightings(&mut self, state: &AppState, org: &OrgId) -> ApiResult<()> {
+        let of_runners = KindFilter::parse("runner")?;
+        let moved = !state.store().events_after(org, self.sighted_at, &of_runners, 1).await?.is_empty();
+        if moved || self.sighted.is_none_or(|at| at.elapsed() > SIGHTINGS) {
+            let known = state.store().last_event(org).await?;
+            let all = state.store().install_sightings(org).await?;
+            self.shown.runners = Arc::new(all.into_iter().map(|it| (it.runner_id.clone(), it)).collect());
+            (self.sighted, self.sighted_at) = (Some(Instant::now()), known);
+        }
         Ok(())
     }
 }

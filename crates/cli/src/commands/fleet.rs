@@ -72,7 +72,8 @@ fn drift(row: &FleetRow) -> Cell {
 
 /// Those that are well are counted, the others named.
 fn components(row: &FleetRow) -> String {
-    let wanted = row.components.iter().filter(|component| !component.disabled);
+    let is_there = |status: &str| !matches!(status, "inactive" | "pending");
+    let wanted = row.components.iter().filter(|it| !it.disabled || is_there(it.status.as_str()));
     let well = wanted.clone().filter(|component| component.status.as_str() == "active").count() as u64;
     let mut said: Vec<String> = wanted
         .filter(|component| component.status.as_str() != "active")

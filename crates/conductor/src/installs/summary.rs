@@ -12,32 +12,32 @@ use crate::{Conductor, Document, InstallStatus};
 
 /// Summaries that one look makes.
 const BATCH: u64 = 256;
-/// Summaries that somebody who asks for a list waits for; the others come with the next look.
-const AWAITED: u64 = 512;
+/// Summaries that somebody who asks for a list waits for.
+const AWAITED: u64 = 32;
 
 impl Conductor {
     /// Makes the summaries that are out of date.
     pub async fn reconcile_summaries(&self) -> Result<()> {
+        // What fails stays behind and is passed by: it must keep nobody else waiting.
+        let mut failed = 0;
         loop {
-            let due = self.store.unsummarized(None, BATCH).await?;
-            let (count, mut failed) = (due.len() as u64, 0);
+            let due = self.store.unsummarized(None, failed, BATCH).await?;
+            let count = due.len() as u64;
             for (org, install, seen) in due {
                 failed += u64::from(!go_on("summary", self.summarize(&org, &install, seen).await));
             }
-            if count < BATCH || failed == BATCH {
+            if count < BATCH {
                 return Ok(());
             }
         }
     }
 
-    /// Makes those of one org now, as many as somebody will wait for. Whether all of them are fresh.
-    pub async fn refresh_summaries(&self, org: &OrgId) -> Result<bool> {
-        let due = self.store.unsummarized(Some(org), AWAITED).await?;
-        let all = (due.len() as u64) < AWAITED;
-        for (org, install, seen) in due {
+    /// Makes those of one org now, as many as somebody will wait for; the others come with the next look.
+    pub async fn refresh_summaries(&self, org: &OrgId) -> Result<()> {
+        for (org, install, seen) in self.store.unsummarized(Some(org), 0, AWAITED).await? {
             go_on("summary", self.summarize(&org, &install, seen).await);
         }
-        Ok(all)
+        Ok(())
     }
 
     async fn summarize(&self, org: &OrgId, install: &InstallId, seen: u64) -> Result<()> {
@@ -68,6 +68,35 @@ impl Conductor {
     }
 }
 
+/// What is known of drift at a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drift {
+    /// There is nothing that could drift.
+    Absent,
+    NeverLooked,
+    None,
+    Drifted,
+    LookFailed,
+}
+
+/// A look tells of a part as long as nothing was deployed there since.
+pub fn drift_of(look: Option<&Look>, part: Option<&Value>) -> Drift {
+    let Some(part) = part.filter(|part| crate::is_there(part)) else { return Drift::Absent };
+    let Some(look) = look else { return Drift::NeverLooked };
+    match look.status.as_str() {
+        _ if Some(look.generation) != part["generation"].as_u64() && look.attempt.is_some() => Drift::LookFailed,
+        _ if Some(look.generation) != part["generation"].as_u64() => Drift::NeverLooked,
+        "drifted" => Drift::Drifted,
+        "no-drift" if look.attempt.is_none() => Drift::None,
+        _ => Drift::LookFailed,
+    }
+}
+
+/// The versions that the parts were deployed from which the install wants.
+fn wanted_versions(components: &[SummaryPart]) -> impl Iterator<Item = u64> {
+    components.iter().filter(|part| !part.disabled).filter_map(|part| part.version)
+}
+
 /// Pure: what follows from the parts, the looks and the app.
 fn summarized(
     install: &Install,
@@ -79,7 +108,8 @@ fn summarized(
     let disabled = document.map(|document| crate::disabled(install, &document.config)).unwrap_or_default();
     let together = InstallStatus::of(parts, document, &disabled);
     let status = |part: &str| PartStatus::parse(parts.get(part).and_then(|part| part["status"].as_str()));
-    let drifted = |part: &str| looks.iter().any(|look| look.part == part && look.status == "drifted");
+    let looked = |part: &str| drift_of(looks.iter().find(|look| look.part == part), parts.get(part));
+    let drifted = |part: &str| looked(part) == Drift::Drifted;
     let wanted = document.into_iter().flat_map(|document| &document.config.components);
     let kinds: BTreeMap<&str, &str> = wanted.map(|c| (c.common.name.as_str(), c.kind.name())).collect();
     let there = parts.keys().filter_map(|part| part.strip_prefix("components/"));
@@ -92,13 +122,18 @@ fn summarized(
             name: name.to_owned(),
             kind: kinds.get(name).copied().unwrap_or_default().to_owned(),
             status: status.as_str().to_owned(),
-            drifted: drifted(&part) && status.is_there(),
+            drifted: drifted(&part),
             disabled: disabled.contains(name),
             version: parts.get(&part).filter(|_| status.is_there()).and_then(|part| part["config_version"].as_u64()),
         }
     };
     let components: Vec<SummaryPart> = names.into_iter().map(component).collect();
-    let sandbox_drifted = u64::from(drifted("sandbox") && status("sandbox").is_there());
+    let sandbox_drifted = u64::from(drifted("sandbox"));
+    let is_image = |kind: &str| matches!(kind, "container_image" | "docker_build");
+    let to_look =
+        components.iter().filter(|part| !is_image(&part.kind)).map(|part| format!("components/{}", part.name));
+    let to_look = to_look.chain(std::iter::once("sandbox".to_owned()));
+    let unlooked = to_look.filter(|part| matches!(looked(part), Drift::NeverLooked | Drift::LookFailed)).count() as u64;
     let sandbox_version = parts.get("sandbox").and_then(|part| part["config_version"].as_u64());
     // A sandbox that the app does not have says nothing about the whole.
     let has_sandbox = document.is_none_or(|document| document.config.sandbox.is_some()) || status("sandbox").is_there();
@@ -120,7 +155,8 @@ fn summarized(
         status: whole.as_str().to_owned(),
         sandbox_status: together.sandbox.as_str().to_owned(),
         drifted: components.iter().filter(|part| part.drifted).count() as u64 + sandbox_drifted,
-        version: components.iter().filter_map(|part| part.version).chain(sandbox_version).max(),
+        version: wanted_versions(&components).chain(sandbox_version).min(),
+        unlooked,
         components,
         kept: install.config_id.is_some(),
         created_at: install.created_at,

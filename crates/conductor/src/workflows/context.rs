@@ -519,8 +519,13 @@ impl<'a> WorkflowContext<'a> {
         let target = step.work.target();
         let mut part = self.part(&target).await?;
         let version = self.inputs_version(&part, step).await?;
-        if status_of(&part) == PartStatus::Active && part["inputs_version"] != version {
+        let config = json!(self.loaded.body.config_version);
+        // Nothing to do is a deploy of this version, too.
+        let same = part["inputs_version"] == version && part["config_version"] == config;
+        if status_of(&part) == PartStatus::Active && !same {
             part["inputs_version"] = version;
+            part["config_version"] = config;
+            part["config_id"] = json!(self.loaded.body.config_id);
             self.note_part(target, part);
         }
         Ok(())

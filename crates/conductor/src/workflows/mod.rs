@@ -575,30 +575,42 @@ fn change(
     })
 }
 
-/// What the change tells of drift: how looks ended, and where something was deployed, which makes an earlier look void.
+/// What the change tells of drift: how looks ended, and plans of deploys that found nothing to do.
 fn looks(loaded: &Loaded, workflow: &Workflow, now: Timestamp) -> Vec<LookChange> {
     let is_look = loaded.row.kind.starts_with("drift_run");
     let mut found = Vec::new();
     for (old, step) in workflow.steps.changed(&loaded.workflow.steps) {
-        if old.is_some_and(|old| old.status == step.status) {
+        if old.is_some_and(|old| old.status == step.status) || !step.work.is_plan() || step.work.is_teardown() {
             continue;
         }
-        let ended = step.status.is_failed() || matches!(step.status, StepStatus::Drifted | StepStatus::NoDrift);
-        if is_look && step.look_only && ended && step.started_at.is_some() {
-            let digest = step.plan.as_ref().map(|plan| plan.digest.as_str());
-            let changes = step.plan.as_ref().map(|plan| plan.changes);
-            found.push(LookChange::Looked(Look {
-                part: step.work.target(),
-                workflow_id: workflow.id.clone(),
-                step_id: step.id.clone(),
-                status: step.status.as_str().to_owned(),
-                body: json!({ "digest": digest, "changes": changes, "reason": step.reason }),
-                looked_at: now,
-            }));
-        } else if step.work.is_deploy() && step.status == StepStatus::Success
-            || step.work.is_plan() && !step.look_only && step.status == StepStatus::AutoSkipped
-        {
-            found.push(LookChange::Void(step.work.target()));
+        let plan = step.plan.as_ref();
+        // What a plan is made of ends with how often its target had been changed.
+        let generation = plan.and_then(|plan| plan.basis.rsplit_once('@')).and_then(|(_, n)| n.parse().ok());
+        let look = |status: &str, body: serde_json::Value| Look {
+            part: step.work.target(),
+            workflow_id: workflow.id.clone(),
+            step_id: step.id.clone(),
+            status: status.to_owned(),
+            body,
+            looked_at: now,
+            generation: generation.unwrap_or_default(),
+            attempt: None,
+        };
+        let told = |plan: Option<&engine::Plan>| json!({ "digest": plan.map(|plan| plan.digest.as_str()), "changes": plan.map(|plan| plan.changes) });
+        let is_noop = plan.is_some_and(|plan| plan.changes.is_noop());
+        match step.status {
+            StepStatus::Drifted | StepStatus::NoDrift if is_look && generation.is_some() => {
+                found.push(LookChange::Found(look(step.status.as_str(), told(plan))));
+            }
+            // A deploy that found everything as it should be has looked, too.
+            StepStatus::AutoSkipped if is_noop && generation.is_some() => {
+                found.push(LookChange::Found(look(StepStatus::NoDrift.as_str(), told(plan))));
+            }
+            status if is_look && status.is_failed() && step.started_at.is_some() => {
+                let body = json!({ "step_id": step.id, "workflow_id": workflow.id, "status": status.as_str(), "reason": step.reason, "at": now });
+                found.push(LookChange::Failed(look("look-failed", body)));
+            }
+            _ => {}
         }
     }
     found

@@ -427,7 +427,7 @@ async fn roles_bound_what_tokens_and_sessions_may_do() {
     let things = Things::new(&system, "tok00000000000000000000000".into(), job).await;
     let rank = |role: &str| Role::ALL.iter().position(|known| known.as_str() == role);
     // What is one's own anybody may change.
-    let own = ["/v1/tokens", "/v1/tokens/{token_id}"];
+    let own = ["/v1/tokens", "/v1/tokens/{token_id}", "/v1/views", "/v1/views/{view_id}"];
     for (method, path, role) in operations(&system.control_url).await {
         let Some(needed) = role.as_deref().and_then(rank) else { continue };
         let (filled, body) = (fill(&system, &things, &path), body_of(&method, &path));

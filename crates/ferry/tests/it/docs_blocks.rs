@@ -33,6 +33,7 @@ pages! {
     readme: "README.md",
     apps: "docs/apps.md",
     builds: "docs/builds.md",
+    dashboard: "docs/dashboard.md",
     installs: "docs/installs.md",
     logs: "docs/logs.md",
     operations: "docs/operations.md",

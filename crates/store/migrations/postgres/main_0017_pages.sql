@@ -12,7 +12,8 @@ CREATE TABLE summaries (
 );
 CREATE INDEX summaries_made ON summaries (org_id, made_at);
 
--- The last look for drift at a part of an install, until something is deployed there.
+-- What the last looks for drift at a part of an install found. It is about the part as it was changed so often; a look that failed since
+-- is kept beside it.
 CREATE TABLE looks (
     install_id TEXT NOT NULL,
     part TEXT NOT NULL,
@@ -22,6 +23,8 @@ CREATE TABLE looks (
     status TEXT NOT NULL,
     body TEXT NOT NULL,
     looked_at BIGINT NOT NULL,
+    generation BIGINT NOT NULL,
+    attempt TEXT,
     PRIMARY KEY (install_id, part)
 );
 

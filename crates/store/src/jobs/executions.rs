@@ -11,6 +11,7 @@ use crate::events::notify::topic;
 use crate::events::{Note, record};
 use crate::jobs::queue::PollInput;
 use crate::jobs::{Job, SETTLED, job_by_id, move_job, target_holder};
+use crate::pages::summaries;
 use crate::terraform::{name_uploads, uploads_in};
 use crate::{Reader, Result, Store, StoreError, workflows};
 
@@ -190,6 +191,9 @@ pub(crate) async fn release(tx: &mut Tx<'_>, execution: &ExecutionRow, job: &Job
     tx.exec_later("UPDATE jobs SET released = 1 WHERE id = $1 AND state = 'unknown'", params![&job.id]).await?;
     let over = "UPDATE executions SET finished_at = $2 WHERE id = $1 AND state = 'unknown' AND finished_at IS NULL";
     tx.exec_later(over, params![&execution.id, now]).await?;
+    if let Some(install) = &job.install_id {
+        summaries::outdate(tx, install).await?;
+    }
     match &job.step_id {
         Some(step) => workflows::wake_step(tx, step, now).await,
         None => Ok(()),
@@ -500,11 +504,14 @@ impl Store {
             .main()
             .write((now, before), |tx, (now, before)| { Box::pin(async move {
                     let sql = made_once!(format!(
-                        "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until + {} >= $1) RETURNING runner_id, step_id",
+                        "UPDATE jobs SET released = 1 WHERE state = 'unknown' AND released = 0 AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.job_id = jobs.id AND e.state = 'unknown' AND e.lease_until + {} >= $1) RETURNING runner_id, step_id, install_id",
                         grace_us()
                     ));
                     let rows = tx.query(sql, params![before]).await?;
                     for row in &rows {
+                        if let Some(install) = row.get::<Option<model::InstallId>>("install_id")? {
+                            summaries::outdate(tx, &install).await?;
+                        }
                         if let Some(step) = row.get::<Option<model::StepId>>("step_id")? {
                             workflows::wake_step(tx, &step, *now).await?;
                         }

@@ -28,7 +28,10 @@ pub struct Summary {
     /// Parts that differ from what was deployed.
     #[serde(default)]
     pub drifted: u64,
-    /// The newest version of the app that something of it was deployed from.
+    /// Parts of which nobody knows whether they do.
+    #[serde(default)]
+    pub unlooked: u64,
+    /// The oldest version of the app that something of it was deployed from.
     #[serde(default)]
     pub version: Option<u64>,
     /// A rollback keeps it at its version.
@@ -88,25 +91,35 @@ const SIGHTINGS: Sql = Sql {
     postgres: "SELECT id, seen_at, closed_at, revoked_at, CASE WHEN report::jsonb ->> 'disabled_since' IS NOT NULL THEN 1::bigint ELSE 0::bigint END AS disabled FROM runners WHERE org_id = $1 AND install_id IS NOT NULL",
 };
 
+const SUMMARIES: Sql = Sql {
+    sqlite: "SELECT s.body, s.made_at FROM json_each($2) i JOIN summaries s ON s.install_id = i.value WHERE s.org_id = $1",
+    postgres: "SELECT s.body, s.made_at FROM jsonb_array_elements_text($2::text::jsonb) AS i(value) JOIN summaries s ON s.install_id = i.value WHERE s.org_id = $1",
+};
+
 const LAST: Sql = Sql {
-    sqlite: "SELECT w.id, w.install_id, w.type, w.status, w.created_by, w.updated_at FROM json_each($2) i JOIN workflows w ON w.id = (SELECT MAX(id) FROM workflows WHERE install_id = i.value) WHERE w.org_id = $1",
-    postgres: "SELECT w.id, w.install_id, w.type, w.status, w.created_by, w.updated_at FROM jsonb_array_elements_text($2::text::jsonb) AS i(value) JOIN workflows w ON w.id = (SELECT MAX(id) FROM workflows WHERE install_id = i.value) WHERE w.org_id = $1",
+    sqlite: "SELECT w.id, w.install_id, w.type, w.status, w.created_by, w.updated_at FROM json_each($2) i JOIN workflows w ON w.id = (SELECT MAX(id) FROM workflows WHERE install_id = i.value AND type NOT LIKE 'drift_run%') WHERE w.org_id = $1",
+    postgres: "SELECT w.id, w.install_id, w.type, w.status, w.created_by, w.updated_at FROM jsonb_array_elements_text($2::text::jsonb) AS i(value) JOIN workflows w ON w.id = (SELECT MAX(id) FROM workflows WHERE install_id = i.value AND type NOT LIKE 'drift_run%') WHERE w.org_id = $1",
 };
 
 impl Reader {
     /// Installs whose summary is out of date, each with the count that was seen; of one org, or of all.
-    pub async fn unsummarized(&self, org: Option<&OrgId>, limit: u64) -> Result<Vec<(OrgId, InstallId, u64)>> {
+    pub async fn unsummarized(
+        &self,
+        org: Option<&OrgId>,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<(OrgId, InstallId, u64)>> {
         self.main()
-            .read((org.cloned(), limit), |tx, (org, limit)| {
+            .read((org.cloned(), offset, limit), |tx, (org, offset, limit)| {
                 Box::pin(async move {
                     let rows = match org {
                         Some(org) => {
-                            let sql = "SELECT org_id, id, summary_wanted FROM installs WHERE org_id = $1 AND summary_wanted > summary_made LIMIT $2";
-                            tx.query(sql, params![org, limit]).await?
+                            let sql = "SELECT org_id, id, summary_wanted FROM installs WHERE org_id = $1 AND summary_wanted > summary_made ORDER BY id LIMIT $2 OFFSET $3";
+                            tx.query(sql, params![org, limit, offset]).await?
                         }
                         None => {
-                            let sql = "SELECT org_id, id, summary_wanted FROM installs WHERE summary_wanted > summary_made LIMIT $1";
-                            tx.query(sql, params![limit]).await?
+                            let sql = "SELECT org_id, id, summary_wanted FROM installs WHERE summary_wanted > summary_made ORDER BY org_id, id LIMIT $1 OFFSET $2";
+                            tx.query(sql, params![limit, offset]).await?
                         }
                     };
                     rows.iter().map(|row| Ok((row.get("org_id")?, row.get("id")?, row.get("summary_wanted")?))).collect()
@@ -115,17 +128,17 @@ impl Reader {
             .await
     }
 
-    /// Summaries of an org that were made since a time, and when the last of them was.
-    pub async fn summaries(&self, org: &OrgId, since: Timestamp) -> Result<Vec<(Timestamp, Summary)>> {
-        let rows = self
-            .main()
-            .read((org.clone(), since), |tx, (org, since)| {
-                Box::pin(async move {
-                    let sql = "SELECT body, made_at FROM summaries WHERE org_id = $1 AND made_at >= $2";
-                    tx.query(sql, params![org, since]).await
-                })
-            })
-            .await?;
+    /// Which summaries of an org were made since a time, and when each was.
+    pub async fn summary_stamps(&self, org: &OrgId, since: Timestamp) -> Result<Vec<(InstallId, Timestamp)>> {
+        let sql = "SELECT install_id, made_at FROM summaries WHERE org_id = $1 AND made_at >= $2";
+        let rows = self.main().query(sql, params![org, since]).await?;
+        rows.iter().map(|row| Ok((row.get("install_id")?, row.get("made_at")?))).collect()
+    }
+
+    /// The summaries of some installs, each with when it was made.
+    pub async fn summaries(&self, org: &OrgId, installs: &[InstallId]) -> Result<Vec<(Timestamp, Summary)>> {
+        let ids = serde_json::to_string(installs).map_err(StoreError::db)?;
+        let rows = self.main().query(SUMMARIES, params![org, ids]).await?;
         let read = |row: &crate::Row| {
             let body: String = row.get("body")?;
             let summary = serde_json::from_str(&body).map_err(|_| StoreError::corrupt("summary"))?;
@@ -134,9 +147,16 @@ impl Reader {
         rows.iter().map(read).collect()
     }
 
-    /// How many installs an org has.
-    pub async fn count_installs(&self, org: &OrgId) -> Result<u64> {
-        let sql = "SELECT COUNT(*) AS count FROM installs WHERE org_id = $1";
+    /// The apps of an org: id, name, and the newest version.
+    pub async fn app_heads(&self, org: &OrgId) -> Result<Vec<(AppId, String, Option<u64>)>> {
+        let sql = "SELECT id, name, (SELECT MAX(c.version) FROM configs c WHERE c.app_id = apps.id AND c.status = 'active') AS version FROM apps WHERE org_id = $1";
+        let rows = self.main().query(sql, params![org]).await?;
+        rows.iter().map(|row| Ok((row.get("id")?, row.get("name")?, row.get("version")?))).collect()
+    }
+
+    /// How many installs of an org have a summary.
+    pub async fn count_summaries(&self, org: &OrgId) -> Result<u64> {
+        let sql = "SELECT COUNT(*) AS count FROM summaries WHERE org_id = $1";
         let rows = self.main().query(sql, params![org]).await?;
         rows.first().map_or(Ok(0), |row| row.get("count"))
     }
@@ -155,7 +175,7 @@ impl Reader {
         rows.iter().map(read).collect()
     }
 
-    /// The newest workflow of each of some installs.
+    /// The newest workflow of each of some installs; looks for drift change nothing, and do not count.
     pub async fn last_workflows(&self, org: &OrgId, installs: &[InstallId]) -> Result<Vec<LastWorkflow>> {
         let ids = serde_json::to_string(installs).map_err(StoreError::db)?;
         let rows = self.main().query(LAST, params![org, ids]).await?;

@@ -30,7 +30,7 @@ impl Reader {
                 Box::pin(async move {
                     let sql = select!(
                         SavedView,
-                        "WHERE org_id = $1 AND (account_id = $2 OR shared = 1) ORDER BY name, id LIMIT 500"
+                        "WHERE org_id = $1 AND (account_id = $2 OR shared = 1) ORDER BY CASE WHEN account_id = $2 THEN 0 ELSE 1 END, name, id LIMIT 500"
                     );
                     tx.query(sql, params![org, account]).await?.iter().map(SavedView::from_row).collect()
                 })

@@ -22,6 +22,7 @@ fn summary(world: &World, status: &str) -> Summary {
         sandbox_status: "pending".into(),
         components: Vec::new(),
         drifted: 0,
+        unlooked: 0,
         version: None,
         kept: false,
         created_at: world.now(),
@@ -30,8 +31,15 @@ fn summary(world: &World, status: &str) -> Summary {
 }
 
 async fn due(world: &World) -> anyhow::Result<Option<u64>> {
-    let all = world.store.unsummarized(Some(&world.org), 10).await?;
+    let all = world.store.unsummarized(Some(&world.org), 0, 10).await?;
     Ok(all.into_iter().find(|(_, install, _)| *install == world.install).map(|(_, _, seen)| seen))
+}
+
+async fn stored(world: &World, org: &model::OrgId) -> anyhow::Result<Vec<Summary>> {
+    let stamps = world.store.summary_stamps(org, Timestamp::from_micros(0)).await?;
+    let found = world.store.summaries(org, std::slice::from_ref(&world.install)).await?;
+    assert_eq!(stamps.len(), found.len());
+    Ok(found.into_iter().map(|(_, summary)| summary).collect())
 }
 
 #[test]
@@ -41,7 +49,7 @@ fn a_summary_is_due_whenever_its_install_changes() {
         let seen = due(&world).await?.expect("a new install has none");
         s.put_summary(org, seen, summary(&world, "pending"), now).await?;
         assert_eq!(due(&world).await?, None);
-        assert_eq!(s.summaries(org, Timestamp::from_micros(0)).await?[0].1.status, "pending");
+        assert_eq!(stored(&world, org).await?[0].status, "pending");
 
         // Settings, parts of the state, and a version of the app make it due.
         s.change_install(org, &world.install, "ann", now, |install| {
@@ -62,49 +70,57 @@ fn a_summary_is_due_whenever_its_install_changes() {
         s.put_summary(org, seen, summary(&world, "active"), now.plus_s(2)).await?;
 
         // Only what is new is read again, and other orgs see nothing.
-        assert!(s.summaries(org, now.plus_s(3)).await?.is_empty());
-        assert_eq!(s.count_installs(org).await?, 1);
+        assert!(s.summary_stamps(org, now.plus_s(3)).await?.is_empty());
+        assert_eq!(s.count_summaries(org).await?, 1);
         let other = new_org(s, &world.account, "other", now).await?;
-        assert!(s.summaries(&other, Timestamp::from_micros(0)).await?.is_empty());
-        assert!(s.unsummarized(Some(&other), 10).await?.is_empty());
+        assert!(stored(&world, &other).await?.is_empty());
+        assert!(s.unsummarized(Some(&other), 0, 10).await?.is_empty());
 
         // What is forgotten has none.
         assert!(s.forget_install(&install, None, "ann", now).await?);
-        assert!(s.summaries(org, Timestamp::from_micros(0)).await?.is_empty());
+        assert!(stored(&world, org).await?.is_empty());
         s.put_summary(org, seen + 5, summary(&world, "active"), now).await?;
-        assert!(s.summaries(org, Timestamp::from_micros(0)).await?.is_empty(), "nor gets it one later");
+        assert!(stored(&world, org).await?.is_empty(), "nor gets it one later");
         Ok(())
     });
 }
 
 #[test]
-fn a_look_lasts_until_something_is_deployed() {
+fn what_a_look_found_stays_when_a_later_one_fails() {
     on_both(|world| async move {
         let (s, org, now) = (&world.store, &world.org, world.now());
         let mut row = row(&world, now);
         row.kind = "drift_run".into();
         let steps = [step(now, 0, "in-progress", None)];
         s.create_workflow(planned(&row, &steps), None).await?;
-        let look = Look {
+        let look = |status: &str, generation| Look {
             part: "components/a".into(),
             workflow_id: row.id.clone(),
             step_id: steps[0].id.clone(),
-            status: "drifted".into(),
-            body: json!({ "reason": "" }),
+            status: status.into(),
+            body: json!({ "reason": "because" }),
             looked_at: now,
+            generation,
+            attempt: None,
         };
-        let looks = vec![LookChange::Looked(look)];
-        assert!(s.change_workflow(WorkflowChange { looks, ..change(&row, &steps, now) }).await?);
-        let found = s.looks(org, &world.install).await?;
-        assert_eq!((found.len(), found[0].status.as_str()), (1, "drifted"));
+        let write = async |at: i64, told: LookChange| {
+            let row = store::WorkflowRow { version: at, ..row.clone() };
+            s.change_workflow(WorkflowChange { looks: vec![told], ..change(&row, &steps, now) }).await
+        };
+        let found = async || -> anyhow::Result<(String, u64, bool)> {
+            let found = s.looks(org, &world.install).await?;
+            assert_eq!(found.len(), 1);
+            Ok((found[0].status.clone(), found[0].generation, found[0].attempt.is_some()))
+        };
+        assert!(write(1, LookChange::Failed(look("look-failed", 0))).await?);
+        assert_eq!(found().await?, ("look-failed".to_owned(), 0, true));
+        assert!(write(2, LookChange::Found(look("drifted", 3))).await?);
+        assert_eq!(found().await?, ("drifted".to_owned(), 3, false));
+        assert!(write(3, LookChange::Failed(look("look-failed", 0))).await?);
+        assert_eq!(found().await?, ("drifted".to_owned(), 3, true), "what was found stays");
         assert!(due(&world).await?.is_some(), "the list shows it");
         let other = new_org(s, &world.account, "other", now).await?;
         assert!(s.looks(&other, &world.install).await?.is_empty());
-
-        row.version += 1;
-        let looks = vec![LookChange::Void("components/a".into())];
-        assert!(s.change_workflow(WorkflowChange { looks, ..change(&row, &steps, now) }).await?);
-        assert!(s.looks(org, &world.install).await?.is_empty());
         Ok(())
     });
 }
@@ -180,7 +196,7 @@ fn views_belong_to_people() {
         // The same name again replaces it.
         let again = s.save_view(view(&world.account, "drift", true)).await?;
         assert!(matches!(s.saved_view(org, &mine.id).await, Err(StoreError::NotFound("view"))));
-        assert_eq!(names(&bob).await?, ["drift", "his", "ours"]);
+        assert_eq!(names(&bob).await?, ["his", "ours", "drift"], "one's own first");
         s.delete_view(org, &again.id).await?;
         assert!(matches!(s.delete_view(org, &again.id).await, Err(StoreError::NotFound("view"))));
         let other = new_org(s, &world.account, "other", now).await?;

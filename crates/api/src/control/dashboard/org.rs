@@ -117,7 +117,7 @@ lean! {
     /// What a page listens to: which things changed. The page asks for what it shows.
     pub struct LiveNote {
         required {
-            /// As events have it, or `runner.presence`, `job.step`, `step.waiting`.
+            /// As events have it, or `runner.presence`, `step.waiting`.
             kind: String,
             subject_type: String,
             subject_id: String,

@@ -1,8 +1,7 @@
 //! A log by line numbers: its outline, any lines of it, where a text is, and what comes live. Lines are counted once; every hundredth
 //! is remembered, so that any place is found without reading what is before it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use aho_corasick::AhoCorasick;
@@ -21,6 +20,7 @@ use super::source::{Owner, Part, Source};
 use crate::AppState;
 use crate::auth::Reader;
 use crate::error::{ApiError, ApiResult};
+use crate::recent::Recent;
 use crate::request::Params;
 
 /// Logs whose lines are counted in memory; more are forgotten, and counted anew.
@@ -40,27 +40,22 @@ const MATCHES: u64 = 10_000;
 /// How long one search may take.
 const SEARCH: Duration = Duration::from_secs(20);
 
-#[derive(Clone, Default)]
-pub(crate) struct LineIndexes(Arc<Mutex<HashMap<LogStreamId, Slot>>>);
+#[derive(Clone)]
+pub(crate) struct LineIndexes(Recent<LogStreamId, LineIndex>);
 
-/// Whoever counts holds the lock; the others wait for what is counted.
-type Slot = Arc<tokio::sync::Mutex<LineIndex>>;
+impl Default for LineIndexes {
+    fn default() -> Self {
+        Self(Recent::of(INDEXES_MAX))
+    }
+}
 
 impl LineIndexes {
-    fn slot(&self, stream: &LogStreamId) -> Slot {
-        let mut indexes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if indexes.len() >= INDEXES_MAX && !indexes.contains_key(stream) {
-            indexes.clear();
-        }
-        Arc::clone(indexes.entry(stream.clone()).or_default())
-    }
-
-    /// Counts what is new, and returns how many lines there are.
-    pub(crate) async fn count(&self, state: &AppState, source: &Source) -> ApiResult<u64> {
-        let slot = self.slot(&source.stream);
+    /// Counts what is new, and returns how many lines there are, and how often they had to be counted anew.
+    pub(crate) async fn count(&self, state: &AppState, source: &Source) -> ApiResult<(u64, u64)> {
+        let slot = self.0.slot(&source.stream);
         let mut index = slot.lock().await;
         index.extend(state.store(), source).await?;
-        Ok(index.lines)
+        Ok((index.lines, index.renewed))
     }
 }
 
@@ -73,10 +68,14 @@ struct LineIndex {
     gaps: Vec<u64>,
     failures: Vec<u64>,
     failures_total: u64,
+    /// How often all was counted anew: numbers of before are good no more.
+    renewed: u64,
 }
 
 struct PartIndex {
     id: ExecutionId,
+    /// Where it begins: what came before was deleted.
+    first_seq: u64,
     /// The chunk that is counted next, and the lines that have begun before it.
     next_seq: u64,
     open: OpenLines,
@@ -113,15 +112,19 @@ impl LineIndex {
     /// Counts what came since it was last looked at.
     async fn extend(&mut self, store: &Store, source: &Source) -> Result<(), StoreError> {
         for (at, part) in source.parts.iter().enumerate() {
-            // A log that was deleted, or whose beginning was, is counted anew.
+            // A log that was deleted, or whose beginning was, is counted anew; and so is one that grows where it had ended already.
             let head = store.log_state(&part.id).await?;
-            let known = self.parts.get(at);
-            if known.is_some_and(|known| known.id != part.id || known.next_seq > head.next_seq) {
-                *self = Self::default();
+            let is_last = at + 1 >= self.parts.len();
+            let is_other = |known: &PartIndex| {
+                let grows = known.next_seq < head.next_seq && (known.closed || !is_last);
+                known.id != part.id || known.next_seq > head.next_seq || known.first_seq != head.first_seq || grows
+            };
+            if self.parts.get(at).is_some_and(is_other) {
+                *self = Self { renewed: self.renewed + 1, ..Self::default() };
                 return Box::pin(self.extend(store, source)).await;
             }
             if self.parts.len() == at {
-                self.parts.push(PartIndex::new(part.id.clone(), self.lines));
+                self.parts.push(PartIndex::new(part.id.clone(), head.first_seq, self.lines));
             }
             loop {
                 let from = self.parts[at].next_seq;
@@ -132,7 +135,10 @@ impl LineIndex {
                 self.take(at, &chunks);
                 tokio::task::yield_now().await;
             }
-            self.close(at, part);
+            // While its job may come back, what is open may go on.
+            if !source.is_open() || at + 1 < source.parts.len() || part.end(self.parts[at].next_seq) == End::Whole {
+                self.close(at, part);
+            }
         }
         Ok(())
     }
@@ -201,9 +207,10 @@ impl LineIndex {
 }
 
 impl PartIndex {
-    fn new(id: ExecutionId, before: u64) -> Self {
+    fn new(id: ExecutionId, first_seq: u64, before: u64) -> Self {
         Self {
             id,
+            first_seq,
             next_seq: 0,
             open: OpenLines::default(),
             before,
@@ -242,7 +249,7 @@ pub(crate) async fn read_lines(
     from: u64,
     count: u64,
 ) -> ApiResult<LogLines> {
-    let slot = indexes.slot(&source.stream);
+    let slot = indexes.0.slot(&source.stream);
     let (total, place) = {
         let mut index = slot.lock().await;
         index.extend(state.store(), source).await?;
@@ -340,7 +347,7 @@ pub(super) async fn outline(
 ) -> ApiResult<Json<LogOutline>> {
     let source = Source::find(&state, &at.org, &id).await?;
     let note = super::shown(&state, Source::find(&state, &at.org, &id).await?).await?.note;
-    let slot = state.line_indexes.slot(&source.stream);
+    let slot = state.line_indexes.0.slot(&source.stream);
     let mut index = slot.lock().await;
     index.extend(state.store(), &source).await?;
     let mut outline = LogOutline {

@@ -161,7 +161,13 @@ impl Plans<'_> {
             changes: changes(&plan.changes),
             data_loss: plan.stateful,
             asked_at: step.asked_at.unwrap_or(step.created_at),
-            contents: if plan.contents.is_empty() { plan.digest.clone() } else { plan.contents.clone() },
+            // What a person must look at by itself is equal to nothing.
+            contents: match plan.contents.as_str() {
+                contents if !contents.is_empty() && plan.ask.is_none() && plan.policies.warned == 0 => {
+                    contents.to_owned()
+                }
+                _ => plan.digest.clone(),
+            },
             can_approve: can.get("approve").cloned()?,
             component: step.work.component().unwrap_or_default().to_owned(),
             labels: install.labels.clone(),

@@ -26,10 +26,10 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 /// Items that are listed.
 const ITEMS_MAX: usize = 50;
 /// Of each kind, so many are looked for.
-const LOOKED_AT: u64 = 200;
+const LOOKED_AT: u64 = 1000;
 const RUNNING_MAX: u64 = 20;
 /// Builds among which a failed one counts, if it is the newest of its component.
-const BUILDS: u64 = 50;
+const BUILDS: u64 = 500;
 
 /// The kinds, the worst first.
 const RANKS: [&str; 11] = [
@@ -83,13 +83,13 @@ async fn list(State(state): State<AppState>, Reader(at): Reader) -> ApiResult<Js
     let installs = Installs::of(&snapshot);
     let look = Look { state: &state, at: &at, snapshot: &snapshot, installs: &installs };
     let mut items = look.unknown_jobs().await?;
+    let failed = look.failed_workflows().await?;
+    let known: BTreeSet<String> = failed.iter().chain(&items).map(|item| item.install_id.clone()).collect();
+    items.extend(failed);
+    items.extend(look.rows(&known).await?);
     let plans = look.plans().await?;
     let approvals = plans.len() as u64;
     items.extend(plans);
-    let failed = look.failed_workflows().await?;
-    let known: BTreeSet<String> = failed.iter().map(|item| item.install_id.clone()).collect();
-    items.extend(failed);
-    items.extend(look.rows(&known).await?);
     items.extend(look.builds().await?);
     items.sort_by(|a, b| (a.rank, a.since, &a.install_name).cmp(&(b.rank, b.since, &b.install_name)));
     let total = items.len() as u64;
@@ -183,6 +183,10 @@ impl Look<'_> {
         let mut items = Vec::new();
         for row in self.snapshot.rows.iter() {
             let since = row.changed_at;
+            if row.status == "unknown" && !known.contains(row.id.as_str()) {
+                let text = "nobody knows how the last apply ended".to_owned();
+                items.push(of(row, "unknown", text, since, "Look"));
+            }
             if row.status == "error" && !known.contains(row.id.as_str()) {
                 let failed = row.components.iter().filter(|part| part.status == "error").map(|part| part.name.as_str());
                 let failed: Vec<&str> = failed.collect();

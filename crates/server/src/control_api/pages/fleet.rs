@@ -55,7 +55,7 @@ pub(super) struct FleetQuery {
     ("labels" = Option<String>, Query, description = "a selector: `env=prod,tier!=dev,team,!old`"),
     ("app" = Option<String>, Query, description = "names or ids, with commas between them"),
     ("status" = Option<String>, Query, description = "active, inactive, pending, error or unknown"),
-    ("drift" = Option<String>, Query, description = "drifted or none"),
+    ("drift" = Option<String>, Query, description = "drifted, none, or never-looked where a look is missing or failed"),
     ("runner" = Option<String>, Query, description = "pending, active, offline or disabled"),
     ("health" = Option<String>, Query, description = "healthy, progressing, degraded, unhealthy, unknown, or unset where nothing is observed"),
     ("version" = Option<String>, Query, description = "a version of the app, `outdated`, or `none`"),
@@ -84,11 +84,13 @@ async fn list(
     }
     let matched = rows.len();
     filter.sort(&mut rows);
-    let page = rows.get(filter.offset.min(matched)..(filter.offset + filter.limit).min(matched)).unwrap_or_default();
-    let more = filter.offset + page.len() < matched;
+    let page = rows
+        .get(filter.offset.min(matched)..filter.offset.saturating_add(filter.limit).min(matched))
+        .unwrap_or_default();
+    let more = filter.offset.saturating_add(page.len()) < matched;
     let rows = render(&state, &at, page).await?;
     Ok(Json(Fleet {
-        next: if more { (filter.offset + rows.len()).to_string() } else { String::new() },
+        next: if more { filter.offset.saturating_add(rows.len()).to_string() } else { String::new() },
         rows,
         total: snapshot.rows.len() as u64,
         matched: matched as u64,
@@ -154,7 +156,11 @@ impl Seen<'_> {
     }
 
     fn drift_word(&self) -> &'static str {
-        if self.row.drifted > 0 { "drifted" } else { "none" }
+        match self.row {
+            row if row.drifted > 0 => "drifted",
+            row if row.unlooked > 0 => "never-looked",
+            _ => "none",
+        }
     }
 
     fn version_word(&self) -> String {
@@ -242,7 +248,7 @@ impl Filter {
             labels: Selector::parse(&query.labels).map_err(ApiError::invalid)?,
             app: values(&query.app),
             status: known("status", &query.status, &["active", "inactive", "pending", "error", "unknown"])?,
-            drift: known("drift", &query.drift, &["drifted", "none"])?,
+            drift: known("drift", &query.drift, &["drifted", "none", "never-looked"])?,
             runner: known("runner", &query.runner, &["pending", "active", "offline", "disabled"])?,
             health: known(
                 "health",

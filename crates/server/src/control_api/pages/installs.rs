@@ -8,7 +8,7 @@ use api::control::{
 };
 use axum::Json;
 use axum::extract::{Path, State};
-use conductor::{Document, is_there};
+use conductor::{Document, Drift, drift_of, is_there};
 use model::{JobState, PartStatus, Role, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -86,7 +86,7 @@ async fn overview(
         approval_option: install.settings.approval_option.unwrap_or_default().as_str().to_owned(),
         outputs,
         changes,
-        can: install_cans(&at, &page, !open.is_empty()),
+        can: install_cans(&at, &page, !open.is_empty(), state.conductor.is_deployed(&install).await?),
         now,
         warnings: warnings(&page, &undeployed_inputs, kept_at_version),
         undeployed_inputs,
@@ -141,12 +141,13 @@ struct Page {
     sandbox: Option<ComponentRow>,
 }
 
-fn drift_word(look: Option<&Look>, there: bool) -> DriftWord {
-    match look.filter(|_| there).map(|look| look.status.as_str()) {
-        None => DriftWord::NeverLooked,
-        Some("drifted") => DriftWord::Drifted,
-        Some("no-drift") => DriftWord::None,
-        Some(_) => DriftWord::LookFailed,
+fn drift_word(look: Option<&Look>, part: &Value) -> Option<DriftWord> {
+    match drift_of(look, Some(part)) {
+        Drift::Absent => None,
+        Drift::NeverLooked => Some(DriftWord::NeverLooked),
+        Drift::None => Some(DriftWord::None),
+        Drift::Drifted => Some(DriftWord::Drifted),
+        Drift::LookFailed => Some(DriftWord::LookFailed),
     }
 }
 
@@ -231,7 +232,7 @@ impl Page {
             needed_by: Vec::new(),
             version,
             next_version: latest.filter(|_| version != latest),
-            drift: status.is_there().then(|| drift_word(look, true)),
+            drift: drift_word(look, value),
             health: None,
             health_reason: String::new(),
             deployed_at: value["applied_us"].as_i64().map(Timestamp::from_micros),
@@ -278,7 +279,7 @@ async fn waiting(state: &AppState, at: &InOrg, install: &Install) -> ApiResult<B
 }
 
 /// What may be done to an install, and why not.
-fn install_cans(at: &InOrg, page: &Page, open: bool) -> Cans {
+fn install_cans(at: &InOrg, page: &Page, open: bool, deployed: bool) -> Cans {
     let synced = page.document.is_some();
     let there = page.rows().any(|row| matches!(row.status, PartWord::Active | PartWord::Error | PartWord::Unknown));
     let never = "the app has no version yet: sync it with `ferry apps sync`";
@@ -291,7 +292,7 @@ fn install_cans(at: &InOrg, page: &Page, open: bool) -> Cans {
         if synced { may_if(at, Role::Operator, count > 0, &text) } else { if_synced.clone() }
     };
     let config = page.document.as_ref().map(|document| &document.config);
-    let forget = match (&operate, there, open) {
+    let forget = match (&operate, deployed, open) {
         (can, _, _) if !can.ok => can.clone(),
         (_, true, _) => Can::no("something is deployed: deprovision it first"),
         (_, _, true) => Can::no("a workflow is not over: wait for it or cancel it"),
@@ -301,7 +302,7 @@ fn install_cans(at: &InOrg, page: &Page, open: bool) -> Cans {
         ("deploy", if_synced.clone()),
         ("provision", if_synced.clone()),
         ("reprovision", if_synced.clone()),
-        ("inputs", has(config.map_or(0, |config| config.inputs.len()), "inputs")),
+        ("inputs", if_synced.clone()),
         ("action", has(config.map_or(0, |config| config.actions.len()), "actions")),
         ("runbook", has(config.map_or(0, |config| config.runbooks.len()), "runbooks")),
         ("secrets", has(config.map_or(0, |config| config.secrets.len()), "secrets")),
@@ -309,8 +310,8 @@ fn install_cans(at: &InOrg, page: &Page, open: bool) -> Cans {
         ("toggle", if_synced.clone()),
         ("teardown", if_there.clone()),
         ("drift", if_there.clone()),
-        ("restore", if_there),
-        ("deprovision", operate.clone()),
+        ("restore", operate.clone()),
+        ("deprovision", if_synced),
         ("settings", operate.clone()),
         ("labels", operate.clone()),
         ("forget", forget),
@@ -448,16 +449,19 @@ async fn drift(
         let part = if row.name == "sandbox" { "sandbox".to_owned() } else { format!("components/{}", row.name) };
         let look = page.looks.iter().find(|look| look.part == part);
         let schedule = schedules.iter().find(|it| it.kind == "drift" && it.name == of(&row.name));
-        let changes = look.and_then(|look| engine::Changes::deserialize(&look.body["changes"]).ok());
+        // What a void look has found is not told of the part as it is.
+        let told = look.filter(|_| matches!(row.drift, Some(DriftWord::Drifted | DriftWord::None)));
+        let tried = look.and_then(|look| look.attempt.as_ref());
+        let changes = told.and_then(|look| engine::Changes::deserialize(&look.body["changes"]).ok());
         PartDrift {
             part: row.name.clone(),
             drift: row.drift.unwrap_or(DriftWord::NeverLooked),
-            looked_at: look.map(|look| look.looked_at),
-            workflow_id: look.map(|look| look.workflow_id.to_string()).unwrap_or_default(),
-            step_id: look.map(|look| look.step_id.to_string()).unwrap_or_default(),
-            digest: look.and_then(|look| look.body["digest"].as_str()).unwrap_or_default().to_owned(),
+            looked_at: told.map(|look| look.looked_at),
+            workflow_id: told.map(|look| look.workflow_id.to_string()).unwrap_or_default(),
+            step_id: told.map(|look| look.step_id.to_string()).unwrap_or_default(),
+            digest: told.and_then(|look| look.body["digest"].as_str()).unwrap_or_default().to_owned(),
             changes: changes.as_ref().map(super::plans::changes),
-            reason: look.and_then(|look| look.body["reason"].as_str()).unwrap_or_default().to_owned(),
+            reason: tried.and_then(|tried| tried["reason"].as_str()).unwrap_or_default().to_owned(),
             schedule: schedule.map(|it| it.cron.clone()).unwrap_or_default(),
             next_at: schedule.map(|it| it.due_at),
         }

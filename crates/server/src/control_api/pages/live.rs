@@ -10,10 +10,10 @@ use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
 use http::HeaderMap;
-use model::RunnerId;
 use model::waiting::Presence;
+use model::{InstallId, RunnerId, WorkflowId};
 use serde::Deserialize;
-use store::{EventCursor, KindFilter, topic};
+use store::{EventCursor, KindFilter, WorkflowFilter, topic};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use utoipa_axum::router::OpenApiRouter;
@@ -46,6 +46,8 @@ const LINES: u64 = 200;
 /// How often it is looked at which runners have come or gone.
 const PRESENCE: Duration = Duration::from_secs(2);
 const PRESENCE_MAX: usize = 50;
+/// Running workflows that are watched.
+const WORKFLOWS_MAX: u64 = 20;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -97,9 +99,12 @@ fn stream(
             after,
             log,
             lines,
+            renewed: None,
             send,
             beaten: Instant::now(),
             present: None,
+            installs: HashMap::new(),
+            at_work: HashMap::new(),
             present_at: Instant::now(),
         };
         // Nobody hears it any more, or nobody may.
@@ -118,10 +123,15 @@ struct Live {
     log: Option<Source>,
     /// Lines of the log that were sent.
     lines: u64,
+    /// How often they were counted anew.
+    renewed: Option<u64>,
     send: mpsc::Sender<sse::Event>,
     beaten: Instant,
     /// Which runners were there when it was looked last.
-    present: Option<HashMap<RunnerId, bool>>,
+    present: Option<HashMap<RunnerId, &'static str>>,
+    installs: HashMap<RunnerId, InstallId>,
+    /// What running workflows wait for and work at.
+    at_work: HashMap<WorkflowId, String>,
     present_at: Instant,
 }
 
@@ -134,7 +144,7 @@ impl Live {
         if !self.tell("beat", &serde_json::json!({})).await {
             return Ok(());
         }
-        let mut soon = 0;
+        let (mut soon, mut look_at_log) = (0, true);
         loop {
             let (org, log) = (of_org.notified(), of_log.notified());
             tokio::pin!(org, log);
@@ -143,15 +153,17 @@ impl Live {
             if !self.watch.may_go_on(&self.state).await {
                 return Ok(());
             }
-            if !(self.events().await? && self.new_lines().await? && self.presence().await? && self.beat().await) {
+            let heard = self.events().await? && (!look_at_log || self.new_lines().await?);
+            if !(heard && self.changes_without_event().await? && self.beat().await) {
                 return Ok(());
             }
+            look_at_log = false;
             let pause = if soon > 0 { LOOK_SOON } else { LOOK };
             soon = u32::saturating_sub(soon, 1);
             tokio::select! {
                 () = org => soon = LOOKS_SOON,
-                () = log => {}
-                () = tokio::time::sleep(pause) => {}
+                () = log => look_at_log = true,
+                () = tokio::time::sleep(pause) => look_at_log = soon == 0,
                 () = self.state.gate.cancelled() => return Ok(()),
                 () = self.send.closed() => return Ok(()),
             }
@@ -186,7 +198,13 @@ impl Live {
             }
             for event in events {
                 self.after = event.cursor;
-                if !self.tell("note", &note(&event)).await {
+                let mut note = note(&event);
+                if note.install_id.is_empty()
+                    && let Some(install) = RunnerId::parse(&note.runner_id).ok().and_then(|id| self.installs.get(&id))
+                {
+                    note.install_id = install.to_string();
+                }
+                if !self.tell("note", &note).await {
                     return Ok(false);
                 }
             }
@@ -202,9 +220,10 @@ impl Live {
         source.look_again(&self.state).await?;
         let over = was_open && !source.is_open();
         let indexes = self.state.line_indexes.clone();
-        let total = indexes.count(&self.state, source).await?;
-        if total < self.lines {
-            // The log was deleted: its numbers begin anew.
+        let (total, renewed) = indexes.count(&self.state, source).await?;
+        let is_renewed = self.renewed.replace(renewed).is_some_and(|before| before != renewed);
+        if is_renewed || total < self.lines {
+            // Its numbers begin anew: it was deleted, or an execution that had ended went on.
             self.lines = total;
             return Ok(self.tell("reset", &serde_json::json!({})).await);
         }
@@ -218,29 +237,44 @@ impl Live {
         Ok(true)
     }
 
-    /// Runners that have come or gone: no event tells that somebody is silent.
-    async fn presence(&mut self) -> ApiResult<bool> {
+    /// What no event tells: who is silent, what a queued job waits for, what an apply is at.
+    async fn changes_without_event(&mut self) -> ApiResult<bool> {
         if self.present.is_some() && self.present_at.elapsed() < PRESENCE {
             return Ok(true);
         }
         self.present_at = Instant::now();
-        let snapshot = self.state.fleet.snapshot(&self.state, &self.at.org).await?;
-        let is_there = |sighting: &store::Sighting| {
-            matches!(self.state.conductor.presence_at(sighting.sightings), Presence::Online)
+        Ok(self.presence().await? && self.work().await?)
+    }
+
+    async fn presence(&mut self) -> ApiResult<bool> {
+        let (state, org) = (&self.state, &self.at.org);
+        let snapshot = state.fleet.snapshot(state, org).await?;
+        let word = |sighting: &store::Sighting| match state.conductor.presence_at(sighting.sightings) {
+            _ if sighting.revoked => "disabled",
+            Presence::Online if sighting.disabled => "disabled",
+            presence => presence.as_str(),
         };
-        let mut now: HashMap<RunnerId, bool> =
-            snapshot.runners.iter().map(|(id, sighting)| (id.clone(), is_there(sighting))).collect();
-        let org = self.state.store().org(&self.at.org).await?;
-        let builder = self.state.store().runner(&self.at.org, org.build_runner_id.as_str()).await?;
-        now.insert(builder.id.clone(), matches!(self.state.conductor.presence(&builder), Presence::Online));
-        let Some(before) = self.present.replace(now.clone()) else { return Ok(true) };
-        let moved: Vec<(&RunnerId, &bool)> =
-            now.iter().filter(|(id, there)| before.get(*id).is_some_and(|was| was != *there)).collect();
+        let mut now: HashMap<RunnerId, &'static str> =
+            snapshot.runners.iter().map(|(id, sighting)| (id.clone(), word(sighting))).collect();
+        let org = state.store().org(org).await?;
+        let builder = state.store().runner(&org.id, org.build_runner_id.as_str()).await?;
+        now.insert(builder.id.clone(), state.conductor.presence(&builder).as_str());
+        if self.installs.len() != snapshot.rows.len() {
+            self.installs = snapshot.rows.iter().map(|row| (row.runner_id.clone(), row.id.clone())).collect();
+        }
+        let Some(before) = self.present.take() else {
+            self.present = Some(now);
+            return Ok(true);
+        };
+        let moved = |(id, word): &(&RunnerId, &&str)| before.get(*id).is_some_and(|was| was != *word);
+        let moved: Vec<(RunnerId, &str)> = now.iter().filter(moved).map(|(id, word)| (id.clone(), *word)).collect();
+        self.present = Some(now);
         let many = moved.len() > PRESENCE_MAX;
-        for (id, there) in moved.into_iter().take(if many { 1 } else { PRESENCE_MAX }) {
+        for (id, word) in moved.into_iter().take(if many { 1 } else { PRESENCE_MAX }) {
             let note = LiveNote {
                 runner_id: id.to_string(),
-                status: if *there { "active" } else { "offline" }.to_owned(),
+                install_id: self.installs.get(&id).map(ToString::to_string).unwrap_or_default(),
+                status: word.to_owned(),
                 at: Some(self.state.conductor.now()),
                 ..empty("runner.presence", "runner", id.as_str())
             };
@@ -248,6 +282,42 @@ impl Live {
                 return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    /// Workflows whose jobs wait for something else now, or work at something else.
+    async fn work(&mut self) -> ApiResult<bool> {
+        let filter = WorkflowFilter { statuses: vec!["in-progress".into()], ..WorkflowFilter::default() };
+        let mut now = HashMap::new();
+        for row in self.state.store().filtered_workflows(&self.at.org, filter, WORKFLOWS_MAX).await? {
+            let mut told = String::new();
+            for job in self.state.store().jobs_of_workflow(&self.at.org, &row.id).await? {
+                if job.state.is_terminal() {
+                    continue;
+                }
+                told += &self.state.conductor.waiting_reason(&job).await?.unwrap_or_default();
+                for execution in self.state.store().executions_of(&job.id).await? {
+                    let resources = execution.steps.iter().flat_map(|step| &step.resources);
+                    told += &format!("{}:", resources.clone().count());
+                    told += &resources.filter(|it| it.took_s.is_some()).count().to_string();
+                }
+            }
+            now.insert(row.id.clone(), (row.install_id.clone(), told));
+        }
+        for (id, (install, told)) in &now {
+            if self.at_work.get(id).is_some_and(|before| before != told) {
+                let note = LiveNote {
+                    workflow_id: id.to_string(),
+                    install_id: install.to_string(),
+                    at: Some(self.state.conductor.now()),
+                    ..empty("step.waiting", "workflow", id.as_str())
+                };
+                if !self.tell("note", &note).await {
+                    return Ok(false);
+                }
+            }
+        }
+        self.at_work = now.into_iter().map(|(id, (_, told))| (id, told)).collect();
         Ok(true)
     }
 }

@@ -16,11 +16,11 @@ use std::collections::HashMap;
 
 use api::control::Can;
 use api::headers;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts as _, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::{HeaderValue, Method};
-use model::{OrgId, Role};
+use model::Role;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::AppState;
@@ -41,15 +41,15 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
 
 /// Tells a page which events its answer knows of: it ignores those, and a late answer never overwrites a newer one.
 pub(super) async fn with_cursor(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let org = request.headers().get(headers::ORG).and_then(|value| value.to_str().ok());
-    let org = org
-        .and_then(|text| OrgId::parse(text).ok())
-        .filter(|_| request.method() == Method::GET && request.headers().contains_key(headers::BROWSER));
-    // Before the answer is made: what happens meanwhile may or may not be in it.
-    let known = match org {
-        Some(org) => state.store().last_event(&org).await.ok(),
+    let wanted = request.method() == Method::GET && request.headers().contains_key(headers::BROWSER);
+    let (mut parts, body) = request.into_parts();
+    // Only who belongs to the org is told. Before the answer is made: what happens meanwhile may or may not be in it.
+    let at = if wanted { InOrg::from_request_parts(&mut parts, &state).await.ok() } else { None };
+    let known = match at {
+        Some(at) => state.store().last_event(&at.org).await.ok(),
         None => None,
     };
+    let request = Request::from_parts(parts, body);
     let mut response = next.run(request).await;
     let cursor = known.filter(|_| response.status().is_success()).map(|known| known.to_string());
     if let Some(value) = cursor.and_then(|cursor| HeaderValue::from_str(&cursor).ok()) {

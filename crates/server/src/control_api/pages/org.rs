@@ -35,7 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 
 /// Things of each kind that a search finds.
 const FOUND_MAX: usize = 8;
-const BUILDS: u64 = 50;
+const BUILDS: u64 = 500;
 const QUERY_BYTES_MAX: usize = 4096;
 const NAME_CHARS_MAX: usize = 80;
 const AUDIT: u64 = 50;
@@ -313,7 +313,7 @@ async fn audit(
     let entries: Vec<AuditEntry> =
         events.into_iter().take(limit as usize).map(|event| entry(event, &names, &installs)).collect();
     if csv {
-        return Ok(download(&entries));
+        return Ok(download(&entries, more));
     }
     let next = entries.last().filter(|_| more).map(|last| last.id.clone()).unwrap_or_default();
     Ok(Json(AuditPage { entries, next }).into_response())
@@ -373,7 +373,7 @@ fn field(text: &str) -> String {
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
 
-fn download(entries: &[AuditEntry]) -> Response {
+fn download(entries: &[AuditEntry], more: bool) -> Response {
     let mut csv = String::from("time,who,kind,what,subject_type,subject_id,install_id,data\r\n");
     for it in entries {
         let data = if it.data.is_null() { String::new() } else { Value::to_string(&it.data) };
@@ -388,6 +388,11 @@ fn download(entries: &[AuditEntry]) -> Response {
             data,
         ];
         csv += &row.map(|text| field(&text)).join(",");
+        csv += "\r\n";
+    }
+    if more {
+        let text = format!("only the newest {CSV_MAX} entries are here: ask for others with `to`");
+        csv += &["", "", "cut", &text, "", "", "", ""].map(field).join(",");
         csv += "\r\n";
     }
     let headers = [

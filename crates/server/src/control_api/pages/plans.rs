@@ -203,6 +203,12 @@ impl Contents {
         Self { verdicts, ..contents }
     }
 
+    /// Whether a value or an attribute is not shown whole.
+    fn is_cut(&self) -> bool {
+        let cut = |it: &PlanAttribute| it.before.cut_chars > 0 || it.after.cut_chars > 0;
+        self.resources.iter().any(|it| it.attributes_omitted > 0 || it.attributes.iter().any(cut))
+    }
+
     fn of_plan(plan: terraform::Plan) -> Self {
         let mut notes = Vec::new();
         if plan.errored == Some(true) {
@@ -404,10 +410,10 @@ async fn diff(
     Path(step): Path<String>,
     Params(query): Params<Against>,
 ) -> ApiResult<Json<PlanDiff>> {
+    let found = Found::of(&state, &at, &step).await?;
     if query.against.is_empty() {
         return Err(ApiError::invalid("`against` is missing: name the digest of an earlier plan"));
     }
-    let found = Found::of(&state, &at, &step).await?;
     let digest_of = |step: &Step| step.plan.as_ref().map(|plan| plan.digest.clone()).unwrap_or_default();
     let other =
         found.loaded.workflow.steps.iter().find(|other| {
@@ -419,11 +425,15 @@ async fn diff(
         Ok(Contents::read(&display))
     };
     let (new, old) = (read(&found.step.id).await?, read(&other.id).await?);
-    let mut before: BTreeMap<String, PlanResource> =
-        old.resources.into_iter().map(|resource| (resource.address.clone(), resource)).collect();
+    // What is not listed may differ.
+    let whole = new.omitted == 0 && old.omitted == 0 && !new.is_cut() && !old.is_cut();
+    let beside = new.outputs == old.outputs && new.stateful == old.stateful && new.verdicts == old.verdicts;
+    let key = |resource: &PlanResource| (resource.address.clone(), resource.deposed.clone());
+    let mut before: BTreeMap<(String, String), PlanResource> =
+        old.resources.into_iter().map(|resource| (key(&resource), resource)).collect();
     let (mut added, mut changed, mut unchanged) = (Vec::new(), Vec::new(), 0);
     for resource in new.resources {
-        match before.remove(&resource.address) {
+        match before.remove(&key(&resource)) {
             None => added.push(resource),
             Some(was) if was == resource => unchanged += 1,
             Some(_) => changed.push(resource),
@@ -433,7 +443,7 @@ async fn diff(
     Ok(Json(PlanDiff {
         digest: digest_of(&found.step),
         against: id_text(&query.against),
-        same: added.is_empty() && changed.is_empty() && removed.is_empty(),
+        same: whole && beside && added.is_empty() && changed.is_empty() && removed.is_empty(),
         added,
         removed,
         changed,

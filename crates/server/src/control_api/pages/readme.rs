@@ -16,10 +16,11 @@ pub(super) fn blocks(markdown: &str) -> Vec<ReadmeBlock> {
         end -= 1;
     }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut reading = Reading::default();
+    let (mut reading, mut cut) = (Reading::default(), end < markdown.len());
     for event in Parser::new_ext(&markdown[..end], options) {
         reading.take(event);
         if reading.made > BLOCKS_MAX {
+            cut = true;
             break;
         }
     }
@@ -28,7 +29,7 @@ pub(super) fn blocks(markdown: &str) -> Vec<ReadmeBlock> {
     }
     reading.flush();
     let mut blocks = reading.open.pop().map(|open| open.blocks).unwrap_or_default();
-    if end < markdown.len() {
+    if cut {
         blocks.push(text_block("paragraph", vec![plain("The rest of this page is too long to show.")]));
     }
     blocks

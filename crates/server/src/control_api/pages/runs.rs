@@ -81,9 +81,7 @@ pub(super) fn step_cans(at: &InOrg, loaded: &Loaded, step: &Step) -> Cans {
     let why = if ended { "the workflow was cancelled" } else { "only a step that has failed can be" };
     let retry = may_if(at, Role::Operator, workflow.can_retry(step), &format!("{why} retried"));
     let skip = may_if(at, Role::Operator, workflow.can_skip(step), &format!("{why} skipped"));
-    let unknown = step.status == StepStatus::Unknown;
-    let settle = may_if(at, Role::Operator, unknown, "only a step whose outcome is unknown can be settled");
-    Cans::from([("retry".to_owned(), retry), ("skip".to_owned(), skip), ("settle".to_owned(), settle)])
+    Cans::from([("retry".to_owned(), retry), ("skip".to_owned(), skip)])
 }
 
 /// A workflow: its steps in their order with bars and reasons, and what may be done.
@@ -129,7 +127,7 @@ async fn view(state: &AppState, at: &InOrg, loaded: &Loaded) -> ApiResult<RunVie
         created_at: row.created_at,
         approval_option: if loaded.body.approve_all.is_some() { "approve-all" } else { "prompt" }.into(),
         span_ms: shown.iter().map(|step| step.offset_ms + step.took_ms).max().unwrap_or_default(),
-        can: run_cans(at, loaded, &newest),
+        can: run_cans(at, loaded, jobs.values().any(|(job, _)| job.state == JobState::Unknown)),
         plan_only: loaded.body.request.plan_only,
         started_at: row.started_at,
         finished_at: row.finished_at,
@@ -147,15 +145,14 @@ async fn view(state: &AppState, at: &InOrg, loaded: &Loaded) -> ApiResult<RunVie
     })
 }
 
-fn run_cans(at: &InOrg, loaded: &Loaded, newest: &[&Step]) -> Cans {
+fn run_cans(at: &InOrg, loaded: &Loaded, unknown: bool) -> Cans {
     let over = loaded.workflow.status().is_over();
     let cancel = may_if(at, Role::Operator, !over, "the workflow is over");
     let all = match &loaded.body.approve_all {
         Some(by) => Can::no(format!("{by} approved all plans already")),
         None => may_if(at, Role::Approver, !over, "the workflow is over"),
     };
-    let unknown = newest.iter().any(|step| step.status == StepStatus::Unknown);
-    let settle = may_if(at, Role::Operator, unknown, "no step has an unknown outcome");
+    let settle = may_if(at, Role::Operator, unknown, "no job has an unknown outcome");
     Cans::from([("cancel".to_owned(), cancel), ("approve_all".to_owned(), all), ("settle".to_owned(), settle)])
 }
 
@@ -201,6 +198,18 @@ fn millis(from: Timestamp, to: Timestamp) -> u64 {
 }
 
 impl Frame<'_> {
+    /// A job of unknown outcome can be settled whatever became of its step.
+    fn cans(&self, step: &Step, job: Option<&Job>) -> Cans {
+        let mut cans = match step.plan {
+            Some(_) => plan_cans(self.at, self.loaded, step),
+            None => step_cans(self.at, self.loaded, step),
+        };
+        let unknown = job.is_some_and(|job| job.state == JobState::Unknown);
+        let settle = may_if(self.at, Role::Operator, unknown, "only a job whose outcome is unknown can be settled");
+        cans.insert("settle".to_owned(), settle);
+        cans
+    }
+
     fn step(&self, step: &Step, current: &[usize]) -> RunStep {
         let workflow = &self.loaded.workflow;
         let over = workflow.status().is_over();
@@ -219,11 +228,7 @@ impl Frame<'_> {
             idx: step.slot.into(),
             group: step.group.into(),
             attempt: step.attempt.into(),
-            can: if plan.is_some() {
-                plan_cans(self.at, self.loaded, step)
-            } else {
-                step_cans(self.at, self.loaded, step)
-            },
+            can: self.cans(step, job.map(|(job, _)| job)),
             component: step.work.component().unwrap_or_default().to_owned(),
             work: work(&step.work).to_owned(),
             after: step.after.iter().map(|slot| u64::from(*slot)).collect(),
