@@ -2,7 +2,6 @@
 //! Browsers ask for them, on the Control listener.
 //! No data: pages ask the Control API for that. A build without the dashboard says how to build it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -115,7 +114,7 @@ fn file(path: &str, asked: &HeaderMap) -> Response {
 }
 
 /// Compressed once; there are few files.
-fn compressed(hash: &str, data: &Cow<'static, [u8]>) -> Bytes {
+fn compressed(hash: &str, data: &[u8]) -> Bytes {
     static PACKED: LazyLock<Mutex<HashMap<String, Arc<Bytes>>>> = LazyLock::new(Mutex::default);
     let known = PACKED.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned();
     if let Some(known) = known {

@@ -24,6 +24,7 @@ use crate::{Conductor, Document};
 /// What templates read beside inputs and outputs of other parts.
 const UNVERSIONED: [&str; 6] = ["labels", "variables", "install_stack", "actions", "secrets", "cloud_account"];
 
+#[expect(clippy::large_enum_variant, reason = "one at a time, for a moment")]
 pub(super) enum Known {
     Nothing,
     /// It goes on, and this is what people should know.

@@ -103,6 +103,7 @@ impl<T: DeserializeOwned + Send> FromRequest<AppState> for SentBy<T> {
 }
 
 /// The fields of a form that was sent by one of our pages.
+#[expect(clippy::result_large_err, reason = "the answer of a page, made once a request")]
 pub(super) fn form<T: DeserializeOwned>(state: &AppState, headers: &HeaderMap, body: &Bytes) -> Result<T, Response> {
     if !is_own_form(state, headers) {
         let text = "this was not sent by a page of this server; open the page again and use its button";

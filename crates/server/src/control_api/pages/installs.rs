@@ -309,7 +309,7 @@ fn install_cans(at: &InOrg, page: &Page, open: bool, deployed: bool) -> Cans {
         ("rollback", if_synced.clone()),
         ("toggle", if_synced.clone()),
         ("teardown", if_there.clone()),
-        ("drift", if_there.clone()),
+        ("drift", if_there),
         ("restore", operate.clone()),
         ("deprovision", if_synced),
         ("settings", operate.clone()),
@@ -403,7 +403,7 @@ fn laid_out(needs: &BTreeMap<String, Vec<String>>) -> ComponentGraph {
         let middle = |name: &str| {
             let on = needs.get(name).into_iter().flatten().filter_map(|on| lanes.get(on.as_str()));
             let (sum, count) = on.fold((0, 0), |(sum, count), lane| (sum + lane * 1000, count + 1));
-            if count == 0 { u64::MAX } else { sum / count }
+            u64::checked_div(sum, count).unwrap_or(u64::MAX)
         };
         column.sort_by_key(|name| (middle(name), *name));
         for (lane, name) in (0..).zip(&column) {
@@ -510,7 +510,7 @@ async fn state_diff(
     let install = state.store().install(&at.org, &install).await?;
     let (newest, _) = state.store().install_parts(&at.org, &install.id, None).await?;
     let to = wanted.to.unwrap_or(newest);
-    let from = wanted.from.unwrap_or(to.saturating_sub(1));
+    let from = wanted.from.unwrap_or_else(|| to.saturating_sub(1));
     if to > newest || from > newest {
         return Err(StoreError::NotFound("version of the state").into());
     }

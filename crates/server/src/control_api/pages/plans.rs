@@ -95,7 +95,7 @@ async fn view(state: &AppState, at: &InOrg, found: &Found) -> ApiResult<PlanView
     let steps = &loaded.workflow.steps;
     let same_slot = |other: &&Step| other.slot == step.slot && other.id != step.id;
     let earlier = steps.iter().rev().filter(same_slot).filter(|other| other.attempt < step.attempt);
-    let newer = steps.iter().filter(same_slot).filter(|other| other.attempt > step.attempt).last();
+    let newer = steps.iter().filter(same_slot).rfind(|other| other.attempt > step.attempt);
     Ok(PlanView {
         step_id: step.id.to_string(),
         workflow_id: loaded.row.id.to_string(),
