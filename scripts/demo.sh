@@ -197,6 +197,16 @@ run installs schedules acme
 run installs deprovision acme
 run installs history acme
 run installs forget acme --yes
+# An install whose plan waits for you: the dashboard opens on it.
+run installs create yours --app shop
+for _ in $(seq 1 200); do
+    ferry approvals --install yours --json 2>/dev/null | grep -q digest && break
+    sleep 0.1
+done
+run approvals
+run fleet
+waits=$(ferry workflows list --json | sed -n 's/.*"id": "\(wfl[0-9a-z]*\)".*/\1/p' | head -n 1)
+rehearsal=$(ferry orgs list --json | sed -n '/"id"/h;/"name": "rehearsal"/{x;s/.*"\(org[0-9a-z]*\)".*/\1/p}' | head -n 1)
 run orgs select demo
 run runners get local
 
@@ -207,7 +217,8 @@ if [ "${ONCE:-}" = 1 ]; then
 else
     ok=1
     printf '\nThe system stays up (process %s). Use it:\n' "$dev"
-    printf '  %s   (signs your browser in, once)\n' "$(ferry auth link 2>/dev/null)"
+    printf '  %s   (the dashboard: signs your browser in, once, and opens a plan that waits for you)\n' \
+        "$(ferry auth link --to "/o/$rehearsal/workflows/$waits" 2>/dev/null)"
     printf '  export FERRY_CONFIG=%s PATH=%s:$PATH\n' "$FERRY_CONFIG" "$bin"
     printf '  ferry actions run --install local --command "uname -a"\nStop it:  kill %s\n' "$dev"
     disown "$dev"

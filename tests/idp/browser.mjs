@@ -97,6 +97,7 @@ await bob.reload()
 await bob.getByRole('button', { name: 'Accept' }).click()
 assert.match(await text(bob), /bob@elsewhere\.test/)
 await signIn(bob)
+await bob.goto(`${control}/account`)
 assert.match(await text(bob), /approver in/)
 
 // At the width of a phone nothing is cut off.

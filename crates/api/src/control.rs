@@ -139,7 +139,7 @@ wire! {
         pub name: String,
         #[serde(default)]
         pub use_sandbox_mode: bool,
-        /// How jobs of a simulated org are played: `seed`, `step_ms`, `fail_percent`, `drift_percent`, `resources`.
+        /// How jobs of a simulated org are played: `seed`, `step_ms`, `fail_percent`, `drift_percent`, `unknown_percent`, `resources`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub simulation: Option<BTreeMap<String, u64>>,
     }

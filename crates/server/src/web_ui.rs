@@ -24,7 +24,7 @@ use crate::AppState;
 
 /// What `make ui` has built; in a debug build, what lies there now.
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../../ui/dist"]
+#[folder = "../../ui/dist"]
 #[allow_missing = true]
 struct Files;
 

@@ -3934,7 +3934,7 @@ export interface paths {
                     app?: string;
                     /** @description active, inactive, pending, error or unknown */
                     status?: string;
-                    /** @description drifted or none */
+                    /** @description drifted, none, or never-looked where a look is missing or failed */
                     drift?: string;
                     /** @description pending, active, offline or disabled */
                     runner?: string;
@@ -11112,7 +11112,7 @@ export interface components {
         CreateOrg: {
             name: string;
             use_sandbox_mode?: boolean;
-            /** @description How jobs of a simulated org are played: `seed`, `step_ms`, `fail_percent`, `drift_percent`, `resources`. */
+            /** @description How jobs of a simulated org are played: `seed`, `step_ms`, `fail_percent`, `drift_percent`, `unknown_percent`, `resources`. */
             simulation?: {
                 [key: string]: number;
             } | null;
@@ -11676,7 +11676,9 @@ export interface components {
         /** @description The last look for drift at each part of an install. */
         InstallDrift: {
             parts: components["schemas"]["PartDrift"][];
-            can: components["schemas"]["BTreeMap"];
+            can: {
+                [key: string]: components["schemas"]["Can"];
+            };
         };
         /** @description The health of an install: the worst of its components, and each of them. */
         InstallHealth: {
@@ -11716,7 +11718,9 @@ export interface components {
                 [key: string]: unknown;
             };
             changes: components["schemas"]["ChangeRow"][];
-            can: components["schemas"]["BTreeMap"];
+            can: {
+                [key: string]: components["schemas"]["Can"];
+            };
             /** @description The workflow that runs now. */
             now?: components["schemas"]["RunningWorkflow"][];
             /** @description Inputs whose value is not deployed. */
@@ -11962,7 +11966,7 @@ export interface components {
         };
         /** @description What a page listens to: which things changed. The page asks for what it shows. */
         LiveNote: {
-            /** @description As events have it, or `runner.presence`, `job.step`, `step.waiting`. */
+            /** @description As events have it, or `runner.presence`, `step.waiting`. */
             kind: string;
             subject_type: string;
             subject_id: string;
@@ -12196,7 +12200,9 @@ export interface components {
             /** Format: int64 */
             approvals: number;
             build_runner: components["schemas"]["BuildRunnerState"];
-            can: components["schemas"]["BTreeMap"];
+            can: {
+                [key: string]: components["schemas"]["Can"];
+            };
             version?: string;
         };
         /** @description A tenant: a vendor. */
@@ -12379,7 +12385,9 @@ export interface components {
             outputs: components["schemas"]["PlanOutput"][];
             /** @description What was changed outside of Ferry; shown only. */
             drift: components["schemas"]["PlanResource"][];
-            can: components["schemas"]["BTreeMap"];
+            can: {
+                [key: string]: components["schemas"]["Can"];
+            };
             component?: string;
             asked_at?: components["schemas"]["Timestamp"] | null;
             expires_at?: components["schemas"]["Timestamp"] | null;
@@ -12514,6 +12522,11 @@ export interface components {
         ReadmeCell: {
             text: components["schemas"]["ReadmeText"][];
         };
+        ReadmeItem: {
+            blocks: components["schemas"]["ReadmeBlock"][];
+            /** @description Of a list of tasks. */
+            checked?: boolean | null;
+        };
         ReadmeRow: {
             cells: components["schemas"]["ReadmeCell"][];
         };
@@ -12617,7 +12630,9 @@ export interface components {
             group: number;
             /** Format: int64 */
             attempt: number;
-            can: components["schemas"]["BTreeMap"];
+            can: {
+                [key: string]: components["schemas"]["Can"];
+            };
             component?: string;
             /** @description `plan`, `apply`, `sandbox-plan`, `sandbox-apply`, `action`, `script`, `image`, `health`, `secrets`, `wait` or `skipped`. */
             work?: string;
@@ -12673,7 +12688,9 @@ export interface components {
              * @description What the slowest line of steps took, for the scale of bars.
              */
             span_ms: number;
-            can: components["schemas"]["BTreeMap"];
+            can: {
+                [key: string]: components["schemas"]["Can"];
+            };
             plan_only?: boolean;
             started_at?: components["schemas"]["Timestamp"] | null;
             finished_at?: components["schemas"]["Timestamp"] | null;
@@ -13406,7 +13423,6 @@ export interface components {
          * @enum {string}
          */
         WorkflowWord: "pending" | "in-progress" | "approval-awaiting" | "success" | "warning" | "error" | "cancelled";
-        ReadmeItem: Record<string, never>;
     };
     responses: never;
     parameters: never;

@@ -34,7 +34,11 @@ pub enum Auth {
         all: bool,
     },
     /// Print a one-time link that signs a browser in as you
-    Link,
+    Link {
+        /// Page to open, such as `/o/acme/approvals`
+        #[arg(long, value_name = "PATH")]
+        to: Option<String>,
+    },
     /// Sign out, and delete the context's token
     Logout {
         /// Sign out everywhere: all browsers and CLIs
@@ -103,7 +107,7 @@ pub enum Orgs {
         /// Simulate all jobs: a rehearsal without a cloud
         #[arg(long)]
         simulated: bool,
-        /// Simulation setting: `seed`, `step_ms`, `fail_percent`, `drift_percent`, `resources`; repeatable
+        /// Simulation setting: `seed`, `step_ms`, `fail_percent`, `drift_percent`, `unknown_percent`, `resources`; repeatable
         #[arg(long, value_name = "NAME=NUMBER", value_parser = key_number, requires = "simulated")]
         simulation: Vec<(String, u64)>,
     },

@@ -155,7 +155,8 @@ fn summarized(
         status: whole.as_str().to_owned(),
         sandbox_status: together.sandbox.as_str().to_owned(),
         drifted: components.iter().filter(|part| part.drifted).count() as u64 + sandbox_drifted,
-        version: wanted_versions(&components).chain(sandbox_version).min(),
+        // The sandbox has a version of its own: a deploy of all components leaves it where it is.
+        version: wanted_versions(&components).min().or(sandbox_version),
         unlooked,
         components,
         kept: install.config_id.is_some(),

@@ -17,8 +17,14 @@ use crate::error::{PeopleError, Result};
 use crate::{By, Conductor};
 
 /// The settings of a simulation, and the most that each may be.
-const SIMULATION: [(&str, u64); 5] =
-    [("seed", u64::MAX), ("step_ms", 3_600_000), ("fail_percent", 100), ("drift_percent", 100), ("resources", 5_000)];
+const SIMULATION: [(&str, u64); 6] = [
+    ("seed", u64::MAX),
+    ("step_ms", 3_600_000),
+    ("fail_percent", 100),
+    ("drift_percent", 100),
+    ("unknown_percent", 100),
+    ("resources", 5_000),
+];
 
 /// An org that is asked for.
 #[derive(Debug, Clone, Default)]

@@ -165,7 +165,7 @@ impl Browser {
     }
 
     async fn sign_in(&mut self, control: &str) -> Page {
-        self.open(&format!("{control}/auth/login?provider=idp")).await
+        self.open(&format!("{control}/auth/login?provider=idp&return_to=/account")).await
     }
 
     /// A request of a page's script.
@@ -621,7 +621,7 @@ async fn without_a_provider_links_sign_in() {
     let mut first = Browser::new();
     let page = first.open(&link).await;
     assert!(page.text.contains("signs this browser in, once"), "{}", page.text);
-    let page = first.submit(&format!("{control}/link"), &[("t", &secret_of(&link))]).await;
+    let page = first.submit(&format!("{control}/link"), &[("t", &secret_of(&link)), ("to", "/account")]).await;
     assert!(page.url.ends_with("/account") && page.text.contains("admin in"), "{}", page.text);
     let page = Browser::new().submit(&format!("{control}/link"), &[("t", &secret_of(&link))]).await;
     assert_eq!(page.status, StatusCode::NOT_FOUND, "once");
@@ -635,7 +635,8 @@ async fn without_a_provider_links_sign_in() {
     assert_eq!(status, StatusCode::FORBIDDEN);
     // The token itself signs a browser in, as far as it reaches.
     let mut by_token = Browser::new();
-    let page = by_token.submit(&format!("{control}/auth/session"), &[("token", &token)]).await;
+    let page =
+        by_token.submit(&format!("{control}/auth/session"), &[("token", &token), ("return_to", "/account")]).await;
     assert!(page.url.ends_with("/account"), "{}", page.text);
     // A request that is sent again, since its answer was lost, gives the same link.
     let wanted = CreateOrgInvite { email: "carol@example.com".into(), role_type: None, role: Some(Role::Operator) };
@@ -645,7 +646,8 @@ async fn without_a_provider_links_sign_in() {
     assert_eq!((invite.mailed, again.mailed), (Some(false), None));
     let url = invite.url.unwrap();
     let mut carol = Browser::new();
-    let page = carol.submit(&format!("{control}/invite"), &[("t", &secret_of(&url))]).await;
+    carol.submit(&format!("{control}/invite"), &[("t", &secret_of(&url))]).await;
+    let page = carol.open(&format!("{control}/account")).await;
     assert!(page.text.contains("carol@example.com") && page.text.contains("operator in"), "{}", page.text);
     // The last admin stays.
     let members = system.client.members().await.unwrap();

@@ -271,6 +271,9 @@ struct Secret {
     t: String,
     #[serde(default)]
     email: String,
+    /// A place on this server to go to.
+    #[serde(default)]
+    to: String,
 }
 
 const LINK_OVER: &str = "this link was used already, has expired, or is not complete; ask for another one";
@@ -288,7 +291,7 @@ async fn link(State(state): State<AppState>, Welcome(from): Welcome, Query(secre
             page(StatusCode::OK, "Welcome to Ferry", &body)
         }
         Ok(false) => {
-            let body = button("/link", &[("t", &secret.t)], "Sign in", "main");
+            let body = button("/link", &[("t", &secret.t), ("to", &secret.to)], "Sign in", "main");
             page(StatusCode::OK, "Sign in to Ferry", &format!("<p>This link signs this browser in, once.</p>{body}"))
         }
         Err(StoreError::NotFound(_)) => {
@@ -302,7 +305,7 @@ async fn link(State(state): State<AppState>, Welcome(from): Welcome, Query(secre
 async fn use_link(State(state): State<AppState>, Sent { from, form: sent, .. }: Sent<Secret>) -> Response {
     let email = if sent.email.is_empty() { state.config.auth.bootstrap_email.clone() } else { sent.email };
     match state.conductor.use_link(&sent.t, &email, &from).await {
-        Ok(browser) => state.web.signed_in(&state, home(), &browser),
+        Ok(browser) => state.web.signed_in(&state, &local_path(&sent.to), &browser),
         Err(conductor::Error::Store(StoreError::NotFound(_))) => {
             state.limits.count(Tried::Guessing, &from.address);
             trouble(StatusCode::NOT_FOUND, LINK_OVER, LOGIN)

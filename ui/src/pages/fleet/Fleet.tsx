@@ -39,7 +39,7 @@ export function Fleet() {
   return (
     <Page
       title="Fleet"
-      command={filtered && params.labels ? `ferry installs list -l '${params.labels}'` : 'ferry installs list'}
+      command={filtered && params.labels ? `ferry fleet -l '${params.labels}'` : 'ferry fleet'}
       actions={
         <Button kind="primary" reason={readOnly} onClick={() => go(org.to.newInstall())}>
           New install

@@ -45,7 +45,6 @@ export function Actions() {
             columns={[
               { key: 'name', head: 'Action', plain: true, cell: (it) => <b><bdi>{nameOf(it)}</bdi></b> },
               { key: 'status', head: 'Last run', fit: true, cell: (it) => (it.runs?.[0] ? <Chip status={it.runs[0].status} /> : <span className="muted">never</span>) },
-              { key: 'trigger', head: 'Triggers', cell: (it) => <span className="muted">{it.action_workflow?.configs?.[0]?.triggers?.map((trigger) => `${words(trigger.type)}${trigger.cron_schedule ? ` ${trigger.cron_schedule}` : ''}`).join(', ')}</span> },
               { key: 'open', head: <span className="visually-hidden">Actions</span>, fit: true, cell: (it) => <span className="row"><Button small aria-expanded={open === it.id} onClick={() => setOpen(open === it.id ? '' : it.id)}>Runs</Button><Button small reason={off} onClick={() => setRun(it)}>Run</Button></span> },
             ]}
           />

@@ -13,14 +13,15 @@ import { cannot, useOrg } from '../../parts/org'
 import { CommandLine } from '../../parts/Page'
 import { Plan } from '../../parts/plan/Plan'
 import { To, useGo } from '../../parts/To'
-import { start, startedRun, useInstall } from './use-install'
+import { checkAll, start, startedRun, useInstall } from './use-install'
 import styles from './Install.module.css'
 
 /** The last look at each part: what differs, and when the next look is. */
 export function Drift() {
   const org = useOrg()
   const go = useGo()
-  const { install } = useInstall()
+  const overview = useInstall()
+  const { install } = overview
   const query = useQuery(drift(org.id, install.id))
   return (
     <>
@@ -30,8 +31,8 @@ export function Drift() {
           return (
             <>
               <div className="row">
-                <Act reason={off} perform={(key) => start(org.id, install.id, { type: 'drift_run' }, key)} then={(result) => go(org.to.run(startedRun(result)))}>
-                  Check all components
+                <Act reason={off} perform={(key) => checkAll(org.id, overview, key)}>
+                  Check all parts
                 </Act>
                 <Act reason={off} perform={(key) => start(org.id, install.id, { type: 'drift_run_reprovision_sandbox' }, key)} then={(result) => go(org.to.run(startedRun(result)))}>
                   Check the sandbox

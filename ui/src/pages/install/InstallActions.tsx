@@ -9,7 +9,7 @@ import { cannot, useOrg } from '../../parts/org'
 import { useShortcuts } from '../../parts/shortcuts'
 import { useGo } from '../../parts/To'
 import { Rollback } from './Rollback'
-import { start, startedRun } from './use-install'
+import { checkAll, hasDrifted, reconcileAll, start, startedRun } from './use-install'
 import styles from './Install.module.css'
 
 type Ask = 'deploy' | 'rollback' | 'reprovision' | 'sandbox' | 'teardown' | 'deprovision' | 'deprovision-sandbox' | 'forget' | 'secrets' | 'drift' | 'reconcile' | 'settings' | 'labels' | 'provision'
@@ -106,12 +106,11 @@ export function InstallActions({ data }: { data: InstallOverview }) {
       <Confirm {...common} open={ask === 'secrets'} title="Sync secrets" label="Sync" reason={cannot(can, 'secrets')} perform={run('sync_secrets')}>
         <p>The runner copies the secrets of the customer's account into the cluster again.</p>
       </Confirm>
-      <Confirm {...common} open={ask === 'drift'} title="Check for drift" label="Check" reason={cannot(can, 'drift')} perform={run('drift_run')}>
-        <p>Compares every deployed component with what was deployed. Nothing is changed, and no lock is held.</p>
+      <Confirm onClose={close} then={() => go(org.to.install(it.id, 'drift'))} open={ask === 'drift'} title="Check for drift" label="Check" reason={cannot(can, 'drift')} perform={(key) => checkAll(org.id, data, key)}>
+        <p>Compares the sandbox and every deployed component with what was deployed, one run each. Nothing is changed, and no lock is held.</p>
       </Confirm>
-      <Confirm {...common} open={ask === 'reconcile'} title="Reconcile drift" label="Reconcile" reason={cannot(can, 'drift')} perform={run('deploy_components', { deployed: true })}>
-        <p>Deploys exactly what was deployed before, so that differences are undone. Inputs and versions that are not deployed yet stay undeployed.</p>
-        {options}
+      <Confirm onClose={close} then={() => go(org.to.install(it.id, 'drift'))} open={ask === 'reconcile'} title="Reconcile drift" label="Reconcile" reason={cannot(can, 'drift') ?? (hasDrifted(data) ? undefined : 'Nothing has drifted, as far as the last looks know.')} perform={(key) => reconcileAll(org.id, data, key)}>
+        <p>Deploys again exactly what was deployed, wherever the last looks found a difference. Plans wait for an approval as usual. Inputs and versions that are not deployed yet stay undeployed.</p>
       </Confirm>
       <Confirm {...common} open={ask === 'teardown'} title={`Tear down all components of ${it.name}?`} label="Tear down" danger word={it.name} reason={cannot(can, 'teardown')} perform={run('teardown_components')}>
         <p>All components are destroyed with the data that they hold. The sandbox stays.</p>

@@ -14,8 +14,10 @@ export function Rollback({ data, onClose }: { data: InstallOverview; onClose: ()
   const go = useGo()
   const it = data.install
   const query = useInfiniteQuery(versions(org.id, it.app_id))
-  const known = (query.data?.pages.flatMap((page) => page.data) ?? []).filter((config) => config.version !== undefined && config.version !== it.version)
-  const before = known.find((config) => it.version !== undefined && (config.version ?? 0) < it.version)
+  const known = (query.data?.pages.flatMap((page) => page.data) ?? []).filter((config) => config.version !== undefined)
+  // The newest that something was deployed from: parts may be at several versions.
+  const newest = Math.max(0, ...data.components.map((row) => row.version ?? 0))
+  const before = known.find((config) => (config.version ?? 0) < newest)
   const [chosen, setChosen] = useState('')
   const [planOnly, setPlanOnly] = useState(false)
   const version = chosen || String(before?.version ?? '')
@@ -25,7 +27,7 @@ export function Rollback({ data, onClose }: { data: InstallOverview; onClose: ()
       onClose={onClose}
       title={`Roll ${it.name} back`}
       label={version ? `Deploy version ${version}` : 'Roll back'}
-      reason={cannot(data.can, 'rollback') ?? (version === '' ? 'There is no other version.' : undefined)}
+      reason={cannot(data.can, 'rollback') ?? (version === '' ? 'There is no earlier version.' : undefined)}
       perform={(key) => start(org.id, it.id, { type: 'deploy_components', config_version: Number(version), ...(planOnly ? { plan_only: true } : {}) }, key)}
       then={(result) => go(org.to.run(startedRun(result)))}
     >
@@ -34,7 +36,7 @@ export function Rollback({ data, onClose }: { data: InstallOverview; onClose: ()
         {known.map((config) => (
           <option key={config.id} value={String(config.version)}>
             {config.version}
-            {config.version === before?.version ? ' (the one before)' : ''}
+            {config.version === before?.version ? ' (the one before)' : config.version === newest ? ' (deployed now)' : ''}
           </option>
         ))}
       </SelectField>

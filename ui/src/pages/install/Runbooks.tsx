@@ -35,7 +35,6 @@ export function Runbooks() {
             columns={[
               { key: 'name', head: 'Runbook', plain: true, cell: (it) => <span><b><bdi>{it.runbook?.name}</bdi></b> <span className="muted" dir="auto">{it.runbook?.description}</span></span> },
               { key: 'steps', head: 'Steps', cell: (it) => <span className="muted">{it.runbook?.configs?.[0]?.steps?.map((step) => step.name || words(step.type)).join(' → ')}</span> },
-              { key: 'status', head: 'Last run', fit: true, cell: (it) => (it.status ? <Chip status={it.status} /> : <span className="muted">never</span>) },
               { key: 'run', head: <span className="visually-hidden">Actions</span>, fit: true, cell: (it) => <Button small reason={cannot(can, 'runbook')} onClick={() => setRun(it)}>Run</Button> },
             ]}
           />

@@ -54,6 +54,8 @@ function Shown({ run }: { run: RunView }) {
   const cancelOff = cannot(run.can, 'cancel')
   const allOff = cannot(run.can, 'approve_all')
   const open = isOpen(run.status)
+  // What destroys asks for the install's name, whether it waits now or comes later.
+  const destroys = /teardown|deprovision/.test(run.type) || steps.some((it) => it.status === 'approval-awaiting' && ((it.data_loss ?? 0) > 0 || (it.changes?.destroy ?? 0) > 0 || (it.changes?.replace ?? 0) > 0))
   useShortcuts([
     { keys: 'j', does: 'Next step', run: () => move(1) },
     { keys: 'k', does: 'Previous step', run: () => move(-1) },
@@ -138,10 +140,12 @@ function Shown({ run }: { run: RunView }) {
         title="Approve all plans of this run?"
         label="Approve all"
         reason={allOff}
+        danger={destroys}
+        word={destroys ? run.install_name : undefined}
         perform={() => patch(path`/v1/workflows/${run.id}`, { org: org.id, body: { approval_option: 'approve-all' } })}
       >
         <p>
-          {steps.filter((it) => it.status === 'approval-awaiting').length} wait now. Later plans of this run are applied without a question, whatever they change. Plans whose last outcome is unknown still ask.
+          {steps.filter((it) => it.status === 'approval-awaiting').length} wait now. Later plans of this run are applied without a question, whatever they change. Plans whose last outcome is unknown still ask.{destroys && ' This run destroys something.'}
         </p>
       </Confirm>
     </Page>

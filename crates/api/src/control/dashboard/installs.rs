@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{Cans, DriftWord, FleetRow, HealthWord, PartWord, RunningWorkflow};
+use super::{Can, DriftWord, FleetRow, HealthWord, PartWord, RunningWorkflow};
 use crate::control::Runner;
 
 lean! {
@@ -20,7 +20,7 @@ lean! {
             /// Values that the app's templates call outputs, by component; sensitive ones hidden.
             outputs: BTreeMap<String, Value>,
             changes: Vec<ChangeRow>,
-            can: Cans,
+            can: BTreeMap<String, Can>,
         }
         optional {
             /// The workflow that runs now.
@@ -129,7 +129,7 @@ lean! {
     pub struct InstallDrift {
         required {
             parts: Vec<PartDrift>,
-            can: Cans,
+            can: BTreeMap<String, Can>,
         }
         optional {}
     }

@@ -1,8 +1,10 @@
 //! What pages know of an org: search, saved views, what somebody may do, the state of its build runner.
 
+use std::collections::BTreeMap;
+
 use model::{Role, Timestamp};
 
-use super::Cans;
+use super::Can;
 
 lean! {
     /// The frame of every page.
@@ -14,7 +16,7 @@ lean! {
             simulated: bool,
             approvals: u64,
             build_runner: BuildRunnerState,
-            can: Cans,
+            can: BTreeMap<String, Can>,
         }
         optional {
             version: String,

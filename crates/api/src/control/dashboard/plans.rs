@@ -1,8 +1,10 @@
 //! Plans as pages paint them: one shape for Terraform, charts, manifests, jobs and simulated parts.
 
+use std::collections::BTreeMap;
+
 use model::Timestamp;
 
-use super::Cans;
+use super::Can;
 use crate::control::{PlanChanges, PolicyCounts};
 
 lean! {
@@ -28,7 +30,7 @@ lean! {
             outputs: Vec<PlanOutput>,
             /// What was changed outside of Ferry; shown only.
             drift: Vec<PlanResource>,
-            can: Cans,
+            can: BTreeMap<String, Can>,
         }
         optional {
             component: String,

@@ -1,8 +1,10 @@
 //! A run: a workflow as a page shows it.
 
+use std::collections::BTreeMap;
+
 use model::Timestamp;
 
-use super::{Cans, StepWord, WorkflowWord};
+use super::{Can, StepWord, WorkflowWord};
 use crate::control::{PlanChanges, PolicyCounts, StepApprovalResponse};
 
 lean! {
@@ -25,7 +27,7 @@ lean! {
             steps: Vec<RunStep>,
             /// What the slowest line of steps took, for the scale of bars.
             span_ms: u64,
-            can: Cans,
+            can: BTreeMap<String, Can>,
         }
         optional {
             plan_only: bool,
@@ -71,7 +73,7 @@ lean! {
             idx: u64,
             group: u64,
             attempt: u64,
-            can: Cans,
+            can: BTreeMap<String, Can>,
         }
         optional {
             component: String,

@@ -19,7 +19,7 @@ pub(crate) async fn run(global: &Global, out: &Output, command: Auth) -> Result<
         Auth::Whoami => whoami(&target(global)?, out).await,
         Auth::Sessions { all: true, .. } => logout(global, out, true).await,
         Auth::Sessions { end, all: false } => sessions(&sign_in(&target(global)?)?, out, end.as_deref()).await,
-        Auth::Link => link(&sign_in(&target(global)?)?, out).await,
+        Auth::Link { to } => link(&sign_in(&target(global)?)?, out, to.as_deref()).await,
         Auth::Logout { all } => logout(global, out, all).await,
     }
 }
@@ -157,8 +157,11 @@ async fn sessions(client: &Client, out: &Output, end: Option<&str>) -> Result<u8
     Ok(0)
 }
 
-async fn link(client: &Client, out: &Output) -> Result<u8> {
-    let link = client.create_sign_in_link().await?;
+async fn link(client: &Client, out: &Output, to: Option<&str>) -> Result<u8> {
+    let mut link = client.create_sign_in_link().await?;
+    if let Some(to) = to {
+        link.url = format!("{}&to={}", link.url, login::encoded(to));
+    }
     if out.json {
         out.json(&link)?;
     } else {

@@ -40,7 +40,7 @@ fn challenge(verifier: &str) -> String {
     B64.encode(hash)
 }
 
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {
